@@ -1,0 +1,70 @@
+"""The cache: keys and values kept between decoding steps, as values that are passed, never as module state.
+
+Keys and values of past positions do not change while a sentence grows, so they are worth keeping. A query is used
+once, at its own step, so it is not.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """What one attention looks at: keys (B, H, S, d_k) and values (B, H, S, d_v)."""
+
+    key: Tensor
+    value: Tensor
+
+    def append(self, new: "KeyValue") -> "KeyValue":
+        """These positions followed by the new ones."""
+        return KeyValue(torch.cat([self.key, new.key], dim=2), torch.cat([self.value, new.value], dim=2))
+
+    def select(self, rows: Tensor) -> "KeyValue":
+        """The given rows of the batch, in the given order; a row may come more than once."""
+        return KeyValue(self.key.index_select(0, rows), self.value.index_select(0, rows))
+
+
+@dataclass(frozen=True)
+class LayerCache:
+    """What one decoder layer keeps: its own past positions, and the encoder's output as keys and values."""
+
+    past: KeyValue | None
+    memory: KeyValue
+
+    @property
+    def length(self) -> int:
+        """How many target positions have been decoded."""
+        return 0 if self.past is None else self.past.key.size(2)
+
+    def select(self, rows: Tensor) -> "LayerCache":
+        past = None if self.past is None else self.past.select(rows)
+        return LayerCache(past, self.memory.select(rows))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What the whole decoder keeps: one `LayerCache` per layer."""
+
+    layers: tuple[LayerCache, ...]
+
+    @property
+    def length(self) -> int:
+        return self.layers[0].length
+
+    def select(self, rows: Tensor) -> "Cache":
+        """Reorder, repeat or drop sentences: what beam search does after each step."""
+        return Cache(tuple(layer.select(rows) for layer in self.layers))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The encoder's output (B, S, D) together with its padding mask, so that nobody can forget the mask."""
+
+    states: Tensor
+    mask: Tensor
+
+    def select(self, rows: Tensor) -> "Memory":
+        """The given sentences, in the given order."""
+        return Memory(self.states.index_select(0, rows), self.mask.index_select(0, rows))
