@@ -93,6 +93,12 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
         """query (B, T, D), key and value (B, S, D) to (B, T, D)."""
+        for name, x in (("query", query), ("key", key), ("value", value)):
+            if x.dim() != 3 or x.size(-1) != self.d_model:
+                shape = tuple(x.shape)
+                raise ValueError(
+                    f"needs (batch, length, d_model) with d_model={self.d_model}, got {name} of shape {shape}"
+                )
         return self.attend(query, self.keys_values(key, value), mask)
 
     def keys_values(self, key: Tensor, value: Tensor, offset: int = 0) -> KeyValue:

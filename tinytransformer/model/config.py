@@ -84,14 +84,18 @@ def _require_whole(name: str, value: object, at_least: int) -> None:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {at_least}")
 
 
+def _preset(**sizes: float) -> Mapping[str, float]:
+    return MappingProxyType(sizes)
+
+
 # Use: TransformerConfig(vocab_size=37_000, **PRESETS["base"]). The first two are the paper's (Table 3; big with the
-# dropout of its English-German model); the others are the course's own: one small enough to read every number of,
-# one small enough to train on two cores.
-PRESETS: Mapping[str, Mapping] = MappingProxyType(
+# dropout of its English-German model); the others are the course's own: one small enough to train on two cores, one
+# small enough to read every number of.
+PRESETS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
-        "base": {"d_model": 512, "num_heads": 8, "d_ff": 2048, "num_layers": 6, "dropout": 0.1},
-        "big": {"d_model": 1024, "num_heads": 16, "d_ff": 4096, "num_layers": 6, "dropout": 0.3},
-        "small": {"d_model": 128, "num_heads": 4, "d_ff": 256, "num_layers": 4, "dropout": 0.1},
-        "tiny": {"d_model": 32, "num_heads": 4, "d_ff": 64, "num_layers": 2, "dropout": 0.0},
+        "base": _preset(d_model=512, num_heads=8, d_ff=2048, num_layers=6, dropout=0.1),
+        "big": _preset(d_model=1024, num_heads=16, d_ff=4096, num_layers=6, dropout=0.3),
+        "small": _preset(d_model=128, num_heads=4, d_ff=256, num_layers=4, dropout=0.1),
+        "tiny": _preset(d_model=32, num_heads=4, d_ff=64, num_layers=2, dropout=0.0),
     }
 )

@@ -1,0 +1,88 @@
+"""Ready for other devices: tested on `meta`, which refuses mixed devices, under autocast, and compiled."""
+
+import shutil
+
+import pytest
+import torch
+import torch.nn.functional as F
+from support import COMBINATIONS, VOCAB, max_difference, random_ids, small_model
+
+from tinytransformer import silence_heads
+
+
+def loss_of(model, source, target):
+    logits = model(source, target[:, :-1])
+    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0, label_smoothing=0.1)
+
+
+@pytest.mark.parametrize("window", [None, 2])
+@pytest.mark.parametrize(("norm", "positions"), COMBINATIONS)
+def test_the_whole_model_runs_on_the_meta_device(norm, positions, window):
+    model = small_model(norm=norm, positions=positions, window=window, tie_embeddings=False, output_bias=True)
+    model = model.to("meta").train()
+    source, target = random_ids(2, 7).to("meta"), random_ids(2, 6).to("meta")
+    loss_of(model, source, target).backward()
+    for _, _, module in model.attentions():
+        module.recorders.append(lambda *tensors: None)  # the written-out formula must not mix devices either
+    with silence_heads(model, {("cross", 0): [1]}):
+        loss_of(model, source, target).backward()
+    assert all(parameter.grad.device.type == "meta" for parameter in model.parameters())
+    memory, cache = model.encode(source), None
+    for token in target.split(1, dim=1):
+        logits, cache = model.step(token, memory, cache)
+    rows = torch.tensor([1, 0, 0], device="meta")
+    logits, _ = model.step(random_ids(3, 1).to("meta"), memory.select(rows), cache.select(rows))
+    assert logits.shape == (3, 1, VOCAB)
+
+
+def test_the_meta_device_would_notice_a_tensor_left_behind():
+    model = small_model().to("meta")
+    model.positions.table = torch.zeros(40, 16)
+    with pytest.raises(RuntimeError, match=r"device"):
+        model(random_ids(2, 7).to("meta"), random_ids(2, 6).to("meta"))
+
+
+@pytest.mark.parametrize(("norm", "positions"), COMBINATIONS)
+def test_bf16_autocast(norm, positions):
+    model = small_model(norm=norm, positions=positions, dropout=0.1).train()
+    source, target = random_ids(4, 7, padding=2), random_ids(4, 6, padding=1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = loss_of(model, source, target)
+        assert model.encoder.layers[0].feed_forward(torch.randn(2, 16)).dtype == torch.bfloat16
+    loss.backward()
+    assert all(p.grad.isfinite().all() and p.grad.dtype == torch.float32 for p in model.parameters())
+    model.eval()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rough = model(source, target).float()
+    exact = model(source, target)
+    assert max_difference(rough, exact) < 0.05 * exact.abs().max()
+
+
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which("g++") or shutil.which("clang++")), reason="torch.compile needs a C++ compiler"
+)
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised inside torch's compiler, not by us
+@pytest.mark.parametrize(("norm", "positions"), [("post", "sinusoidal"), ("pre", "rotary")])
+def test_compiled_logits_equal_eager_ones(norm, positions):
+    model = small_model(norm=norm, positions=positions, num_layers=1)
+    source, target = random_ids(3, 7, padding=2), random_ids(3, 6, padding=1)
+    compiled = torch.compile(model, fullgraph=True)
+    assert max_difference(compiled(source, target), model(source, target)) <= 1e-5
+    loss_of(compiled, source, target).backward()
+    gradients = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    loss_of(model, source, target).backward()
+    for compiled_gradient, parameter in zip(gradients, model.parameters(), strict=True):
+        assert max_difference(compiled_gradient, parameter.grad) <= 1e-5
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("norm", "positions"), COMBINATIONS)
+def test_the_gpu_gives_what_the_cpu_gives(norm, positions):
+    model = small_model(norm=norm, positions=positions)
+    source, target = random_ids(3, 7, padding=2), random_ids(3, 6, padding=1)
+    expected = model(source, target)
+    assert max_difference(model.cuda()(source.cuda(), target.cuda()).cpu(), expected) <= 1e-4

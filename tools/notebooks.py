@@ -1,0 +1,58 @@
+"""Run notebooks again and store them in one canonical form, so that a re-run without a change leaves no diff.
+
+`make notebooks` runs all; `make notebooks ARGS=00_start_here.ipynb` runs one.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    """Run all cells from top to bottom in a fresh kernel; an error that no tag allows stops here."""
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        record_timing=False,
+        store_widget_state=False,  # it holds random ids
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.create_kernel_manager()
+    client.km.transport = "tcp" if os.name == "nt" else "ipc"  # no ports that another program could take
+    client.execute()
+
+
+def canonicalise(notebook: nbformat.NotebookNode) -> None:
+    """Keep tags; drop all metadata that depends on the machine or on the front end."""
+    notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags")
+        cell.metadata = {"tags": tags} if tags else {}
+
+
+def main() -> None:
+    names = sys.argv[1:] or sorted(
+        path.name for path in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+    )
+    for name in names:
+        path = NOTEBOOKS / name
+        before = path.read_text(encoding="utf-8")
+        notebook = nbformat.reads(before, as_version=4)
+        execute(notebook, path.parent)
+        canonicalise(notebook)
+        nbformat.validate(notebook)
+        after = nbformat.writes(notebook) + "\n"
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+        print(f"{name}: {'unchanged' if after == before else 'stored anew'}")
+
+
+if __name__ == "__main__":
+    main()
