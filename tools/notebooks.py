@@ -5,10 +5,12 @@
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -16,17 +18,19 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
     """Run all cells from top to bottom in a fresh kernel; an error that no tag allows stops here."""
-    client = NotebookClient(
-        notebook,
-        timeout=600,
-        kernel_name="python3",
-        record_timing=False,
-        store_widget_state=False,  # it holds random ids
-        resources={"metadata": {"path": str(folder)}},
-    )
-    client.create_kernel_manager()
-    client.km.transport = "tcp" if os.name == "nt" else "ipc"  # no ports that another program could take
-    client.execute()
+    with tempfile.TemporaryDirectory() as sockets:
+        # Sockets in a folder of ours instead of ports that another program could take; Windows has only ports.
+        private = {"transport": "ipc", "ip": str(Path(sockets) / "kernel")}
+        client = NotebookClient(
+            notebook,
+            config=Config(KernelManager={} if os.name == "nt" else private),
+            timeout=600,
+            kernel_name="python3",
+            record_timing=False,
+            store_widget_state=False,  # it holds random ids
+            resources={"metadata": {"path": str(folder)}},
+        )
+        client.execute()
 
 
 def canonicalise(notebook: nbformat.NotebookNode) -> None:

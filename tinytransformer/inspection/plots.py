@@ -4,16 +4,27 @@ Heat maps have queries down and keys across. Probabilities use one sequential ma
 is grey, so that "not allowed" never looks like "allowed and zero".
 """
 
+import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as PlainFigure
 
 PALETTE = sns.color_palette("colorblind")
 PROBABILITY = "Blues"
 FORBIDDEN = "0.85"
+CELL = 0.34  # inches a token takes in a heat map
+
+
+class Figure(PlainFigure):
+    """A matplotlib figure that a notebook shows by itself, whatever the plotting backend, and shows once."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
 
 
 def attention_matrix(
@@ -21,7 +32,7 @@ def attention_matrix(
 ) -> Figure:
     """One head's weights (queries, keys) as a heat map; ``mask`` is True where attending is allowed."""
     rows, columns = len(query_tokens), len(key_tokens)
-    figure = Figure(figsize=(2.2 + 0.5 * columns, 1.4 + 0.42 * rows), layout="constrained")
+    figure = Figure(figsize=(2.4 + CELL * columns, 1.5 + CELL * rows), layout="compressed")
     axes = figure.subplots()
     _heat_map(axes, weights, query_tokens, key_tokens, mask, bar=True)
     axes.set(title=title, xlabel="key", ylabel="query")
@@ -38,13 +49,15 @@ def attention_heads(
             f"attention_heads needs (heads, queries, keys), got shape {weights.shape}: choose one sentence"
         )
     rows, columns = len(query_tokens), len(key_tokens)
-    size = (0.8 + len(weights) * (0.5 + 0.34 * columns), 1.3 + 0.34 * rows)
-    figure = Figure(figsize=size, layout="constrained")
+    size = (1.0 + len(weights) * (0.2 + CELL * columns), 1.5 + CELL * rows)
+    figure = Figure(figsize=size, layout="compressed")
     all_axes = figure.subplots(1, len(weights), sharey=True, squeeze=False)[0]
     for head, axes in enumerate(all_axes):
         _heat_map(axes, weights[head], query_tokens, key_tokens, mask, bar=False)
         axes.set(title=f"head {head}", xlabel="key", ylabel="query" if head == 0 else "")
-    figure.suptitle(title)
+        axes.tick_params(axis="y", left=head == 0)
+    if title:
+        figure.suptitle(title)
     return figure
 
 
@@ -84,12 +97,14 @@ def _heat_map(axes: Axes, weights, query_tokens: Sequence[str], key_tokens: Sequ
         cmap=PROBABILITY,
         square=True,
         cbar=bar,
-        cbar_kws={"label": "attention weight"} if bar else None,
+        cbar_kws={"label": "weight"} if bar else None,
         linewidths=0.5,
         linecolor="white",
         xticklabels=key_tokens,
         yticklabels=query_tokens,
     )
     axes.set_facecolor(FORBIDDEN)
-    axes.tick_params(axis="x", rotation=60 if max(map(len, key_tokens)) > 2 else 0)
     axes.tick_params(axis="y", rotation=0)
+    if max(map(len, key_tokens)) > 2:
+        for label in axes.get_xticklabels():
+            label.set(rotation=60, horizontalalignment="right", rotation_mode="anchor")

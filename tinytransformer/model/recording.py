@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-import torch
 from torch import Tensor, nn
 
 
@@ -61,7 +60,6 @@ def record_attention(model: nn.Module, qk: bool = False) -> Iterator[AttentionRe
             recorders.remove(recorder)
 
 
-@torch.compiler.disable
 def _record(
     records: AttentionRecords, kind: str, layer: int, qk: bool, query: Tensor, key: Tensor, weights: Tensor
 ) -> None:

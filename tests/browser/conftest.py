@@ -1,0 +1,90 @@
+"""A real JupyterLab server and a real browser, for tests that see what a learner sees."""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+QUIET += " --disable-component-update --disable-sync --disable-dev-shm-usage"
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium. Where none is installed, the test is skipped and says so."""
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        pytest.skip(f"no browser found (looked for {', '.join(BROWSERS)})")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=QUIET.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A new page; an error thrown by a script of the page fails the test."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1400})
+    errors = []
+    page.on("pageerror", lambda error: errors.append(error))
+    yield page
+    page.close()
+    assert not errors
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory, browser):
+    """The address of a JupyterLab that serves a copy of the notebooks, and the token to enter it."""
+    home = tmp_path_factory.mktemp("lab")
+    shutil.copytree(ROOT / "notebooks", home / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
+    config = home / "config" / "labconfig"
+    config.mkdir(parents=True)
+    (config / "page_config.json").write_text(
+        '{"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": true}}'
+    )
+    port, token = free_port(), secrets.token_hex(8)
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root",
+        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", "--LabApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly", f"--ServerApp.root_dir={home / 'notebooks'}",
+    ]  # fmt: skip
+    folders = {name: str(home / name.lower()) for name in ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
+    environment = {**os.environ, **folders, "JUPYTER_CONFIG_DIR": str(home / "config")}
+    environment.pop("MPLBACKEND", None)  # the kernel chooses the inline one
+    with (home / "server.log").open("wb") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            wait_until_up(f"{address}/api/status?token={token}", server, home / "server.log")
+            yield address, token
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+
+
+def wait_until_up(address: str, server: subprocess.Popen, log: Path, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(address, timeout=2).close()
+            return
+        except OSError:
+            time.sleep(0.3)
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text(errors='replace')[-2000:]}")

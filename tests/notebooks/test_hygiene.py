@@ -1,0 +1,100 @@
+"""How notebooks are stored: run from top to bottom, canonical, without traces of a machine."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+PATHS = sorted(path for path in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+LINES_AT_MOST = 25
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(notebook) -> list:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def problems(notebook) -> list[str]:
+    """Everything that is wrong with how a notebook is stored."""
+    found = []
+    cells = code_cells(notebook)
+    if [cell.execution_count for cell in cells] != list(range(1, len(cells) + 1)):
+        found.append("not run from top to bottom: run `make notebooks`")
+    if set(notebook.metadata) != {"kernelspec", "language_info"} or set(notebook.metadata.language_info) != {"name"}:
+        found.append("metadata of a front end: run `make notebooks`")
+    ignored = sum("nbval-ignore-output" in cell.metadata.get("tags", []) for cell in cells)
+    if ignored > len(cells) / 4:
+        found.append(f"{ignored} of {len(cells)} cells ignore their output; at most a quarter may")
+    for cell in cells:
+        tags = cell.metadata.get("tags", [])
+        if "nbval-skip" in tags or "NBVAL_SKIP" in cell.source:
+            found.append(f"{cell.id}: is skipped")
+        if len(cell.source.splitlines()) > LINES_AT_MOST:
+            found.append(f"{cell.id}: has more than {LINES_AT_MOST} lines")
+        for output in cell.outputs:
+            text = str(output)
+            if output.output_type == "error" and "raises-exception" not in tags:
+                found.append(f"{cell.id}: ends in an error")
+            if output.get("name") == "stderr" or re.search(r"\w+Warning\b", text):
+                found.append(f"{cell.id}: has a warning")
+            if "<Figure" in text and "image/png" not in output.get("data", {}):
+                found.append(f"{cell.id}: names a figure but does not show it")
+            if re.search(r"(/home/|/Users/|/root/|/work/|[A-Z]:\\\\)", text) or re.search(r"0x[0-9a-f]{6,}", text):
+                found.append(f"{cell.id}: shows a path or an address of the machine")
+    return found
+
+
+@every_notebook
+def test_notebooks_are_stored_cleanly(path):
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert problems(notebook) == []
+
+
+@every_notebook
+def test_every_figure_has_a_caption_below_it(path):
+    cells = read(path).cells
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        if cell.cell_type == "code" and any("image/png" in output.get("data", {}) for output in cell.outputs):
+            assert following is not None, cell.id
+            assert following.source.startswith("*"), f"{cell.id}: the next cell must begin with a caption in italics"
+
+
+def test_there_are_notebooks():
+    assert PATHS
+
+
+def broken(change) -> list[str]:
+    notebook = read(PATHS[0])
+    change(notebook, code_cells(notebook)[0])
+    return problems(notebook)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda notebook, cell: cell.update(execution_count=None), "not run from top to bottom"),
+        (lambda notebook, cell: notebook.metadata.update(widgets={}), "metadata of a front end"),
+        (lambda notebook, cell: cell.update(source="\n" * 30), "more than 25 lines"),
+        (lambda notebook, cell: cell.metadata.update(tags=["nbval-skip"]), "is skipped"),
+        (lambda notebook, cell: cell.update(outputs=[nbformat.v4.new_output("error")]), "ends in an error"),
+        (
+            lambda notebook, cell: cell.update(outputs=[nbformat.v4.new_output("stream", name="stderr", text="x")]),
+            "has a warning",
+        ),
+        (
+            lambda notebook, cell: cell.update(
+                outputs=[nbformat.v4.new_output("stream", text="<X at 0x7ff02818bf50>")]
+            ),
+            "path or an address",
+        ),
+    ],
+)
+def test_the_hygiene_test_can_fail(change, message):
+    assert any(message in problem for problem in broken(change))

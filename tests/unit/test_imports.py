@@ -1,0 +1,112 @@
+"""Imports run downhill, and importing the package stays cheap."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tinytransformer
+
+PACKAGE = Path(tinytransformer.__file__).parent
+# The reading order of the package: a room imports only from rooms above it, a file only from files before it.
+ORDER = {
+    "model": ["masks", "cache", "positions", "attention", "layers", "config", "transformer", "recording"],
+    "inspection": ["plots"],
+}
+PLACES = [f"{room}.{file}" for room, files in ORDER.items() for file in files]
+
+
+def module_name(path: Path) -> str:
+    """tinytransformer/model/masks.py is model.masks; a room's __init__ is the room; the package's own is empty."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imported(source: str) -> list[str]:
+    """The modules of this package that a source text imports, anywhere in it."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "write imports in full, so that this test can read them"
+            found.append(node.module)
+    return [
+        name.removeprefix("tinytransformer").lstrip(".") for name in found if name.split(".")[0] == "tinytransformer"
+    ]
+
+
+def uphill(name: str, source: str) -> list[str]:
+    """The imports that break the order, each as a sentence."""
+    if name in ORDER:  # a room's front door: only what lies behind it
+        allowed = [place for place in PLACES if place.startswith(f"{name}.")]
+    else:
+        allowed = PLACES[: PLACES.index(name)]
+    return [f"{name} imports {other or 'the package itself'}" for other in imported(source) if other not in allowed]
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_imports_run_downhill(path):
+    name = module_name(path)
+    assert name in ORDER or name in PLACES, f"give {name} its place in the reading order above"
+    assert not uphill(name, path.read_text(encoding="utf-8"))
+
+
+def test_every_place_in_the_order_exists():
+    assert set(PLACES) <= {module_name(path) for path in FILES}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "broken"),
+    [
+        ("model.masks", "from tinytransformer.model.attention import attention", 1),
+        ("model.masks", "def f():\n    import tinytransformer.inspection.plots", 1),
+        ("model.attention", "from tinytransformer import Transformer", 1),
+        ("model.attention", "from tinytransformer.model.masks import causal_mask\nimport torch", 0),
+        ("inspection.plots", "from tinytransformer.model.masks import causal_mask", 0),
+    ],
+)
+def test_the_order_test_can_fail(name, source, broken):
+    assert len(uphill(name, source)) == broken
+
+
+def test_plots_do_not_import_the_model():
+    assert not imported((PACKAGE / "inspection" / "plots.py").read_text(encoding="utf-8"))
+
+
+def run(code: str) -> list[str]:
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(result.stdout)
+
+
+def test_importing_the_package_loads_nothing_else():
+    loaded = run("import sys, json; before = set(sys.modules); import tinytransformer; "
+                 "print(json.dumps(sorted(set(sys.modules) - before)))")  # fmt: skip
+    assert not [name for name in loaded if name.split(".")[0] in ("torch", "numpy")]
+
+
+def test_the_public_names_load_torch_and_nothing_beyond_it():
+    """benchmarks/import_time.py measures the seconds; this keeps out what would cost them."""
+    new = run(
+        "import sys, json, torch; before = set(sys.modules); import tinytransformer\n"
+        "for name in tinytransformer.__all__: getattr(tinytransformer, name)\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    assert "tinytransformer.model.transformer" in new
+    outside = [name for name in new if name.split(".")[0] not in {"tinytransformer", "torch", *sys.stdlib_module_names}]
+    assert outside == []
+
+
+def test_public_names():
+    expected = {"TransformerConfig", "Transformer", "MultiHeadAttention", "attention", "padding_mask", "causal_mask"}
+    expected |= {"window_mask", "record_attention", "silence_heads", "PRESETS"}
+    assert expected <= set(tinytransformer.__all__) <= set(dir(tinytransformer))
+    assert callable(tinytransformer.attention)
+    with pytest.raises(AttributeError, match="no attribute 'transformer': it offers PRESETS"):
+        tinytransformer.transformer  # noqa: B018
