@@ -30,6 +30,10 @@ PATHS = {
     "explicit": lambda query, key, value: attention_weights(query, key) @ value,
 }
 
+HEADER = """\
+| n | fused ms | explicit ms | ratio | fused MB | explicit MB | ratio |
+|--:|--:|--:|--:|--:|--:|--:|"""
+
 
 def inputs(length: int) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
@@ -86,6 +90,17 @@ def slope(lengths: list[int], values: list[float]) -> float:
     return torch.linalg.lstsq(torch.stack([logs[0], torch.ones_like(logs[0])], 1), logs[1:].T).solution[0].item()
 
 
+def table_row(row: dict) -> str:
+    """A row of the table, in Markdown."""
+    cells = [f"{row['length']}"]
+    for fused, explicit in (row["milliseconds"].values(), row["peak_megabytes"].values()):
+        measured = fused is not None
+        cells += (
+            [f"{fused:.1f}", f"{explicit:.1f}", f"{explicit / fused:.1f} ×"] if measured else ["", "Linux only", ""]
+        )
+    return "| " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
@@ -97,19 +112,12 @@ def main() -> None:
         return
 
     rows = []
-    print("     n   fused ms  explicit ms  ratio   fused MB  explicit MB  ratio")
+    print(HEADER)
     for length in options.lengths:
         row = {"length": length, "milliseconds": times(length, options.rounds)}
         row["peak_megabytes"] = {path: peak(path, length) for path in PATHS}
         rows.append(row)
-        line = f"{length:6}"
-        for numbers, width in ((row["milliseconds"], (11, 13)), (row["peak_megabytes"], (11, 13))):
-            fused, explicit = numbers["fused"], numbers["explicit"]
-            if fused is None:
-                line += "   (memory is measured on Linux only)"
-            else:
-                line += f"{fused:{width[0]}.1f}{explicit:{width[1]}.1f}{explicit / max(fused, 0.1):7.1f}"
-        print(line, flush=True)
+        print(table_row(row), flush=True)
 
     panels = {}
     for label, key in (("milliseconds a step", "milliseconds"), ("peak megabytes", "peak_megabytes")):

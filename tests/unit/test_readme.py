@@ -1,0 +1,48 @@
+"""The README tells the truth: its code runs, its links lead somewhere, its numbers are those of the results."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
+def test_code_runs_and_its_shapes_are_true(code):
+    names = {}
+    exec(code, names)
+    shape = re.search(r"\.weights\.shape\s+# (\(.*?\))", code).group(1)
+    assert str(tuple(names["records"].find("cross", layer=1).weights.shape)) == shape
+    assert tuple(names["logits"].shape) == (2, 7, 1000)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+
+
+def test_make_targets_and_test_files_named_in_the_text_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    texts = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake ([a-z-]+)", texts):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+    for file in re.findall(r"\b((?:tests|benchmarks|notebooks|tools)/[\w/.]*\w)", texts):
+        assert (ROOT / file).exists(), file
+
+
+def test_the_table_is_that_of_the_results_file():
+    spec = importlib.util.spec_from_file_location("benchmark", ROOT / "benchmarks" / "attention.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    results = json.loads((ROOT / "data" / "results" / "attention.json").read_text(encoding="utf-8"))
+    for row in results["rows"]:
+        assert benchmark.table_row(row) in README
+    last = results["rows"][-1]
+    assert last["length"] == 4096
+    assert last["peak_megabytes"]["fused"] <= last["peak_megabytes"]["explicit"] / 5
