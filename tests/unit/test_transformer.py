@@ -73,6 +73,8 @@ def test_the_start_of_training():
     model = Transformer(TransformerConfig(vocab_size=2000, d_model=256, num_heads=4, d_ff=512, num_layers=2)).eval()
     assert model.embedding.tokens.std().item() == pytest.approx(256**-0.5, rel=0.02)
     assert model.embedding.source(torch.arange(2000)).std().item() == pytest.approx(1.0, rel=0.02)
+    learned = Transformer(TransformerConfig(vocab_size=3, d_model=256, num_layers=1, positions="learned"))
+    assert learned.positions.table.std().item() == pytest.approx(256**-0.5, rel=0.02)
     weight = model.encoder.layers[0].feed_forward.w_1.weight
     assert weight.abs().max().item() == pytest.approx(math.sqrt(6 / (256 + 512)), rel=0.01)  # Xavier-uniform
     for name, parameter in model.named_parameters():

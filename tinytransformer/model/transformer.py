@@ -10,7 +10,7 @@ What the paper leaves open, and what was chosen here:
 - Biases: the feed-forward network has them in the paper; the attention projections have them here as well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -79,12 +79,12 @@ class Transformer(nn.Module):
         self.dropout = nn.Dropout(c.dropout)
         residual = NORMS[c.norm]
 
-        def self_attention() -> MultiHeadAttention:
-            return MultiHeadAttention(c.d_model, c.num_heads, c.d_k, c.d_v, c.attention_dropout, self.positions.rotate)
+        def attention(rotate: Callable[[Tensor, int], Tensor] = unturned) -> MultiHeadAttention:
+            return MultiHeadAttention(c.d_model, c.num_heads, c.d_k, c.d_v, c.attention_dropout, rotate)
 
-        def cross_attention() -> MultiHeadAttention:
-            # No rotation: source and target positions are counted apart, so their offset means nothing.
-            return MultiHeadAttention(c.d_model, c.num_heads, c.d_k, c.d_v, c.attention_dropout, unturned)
+        def self_attention() -> MultiHeadAttention:
+            # Cross-attention is never rotated: source and target count apart, so their offset means nothing.
+            return attention(self.positions.rotate)
 
         def feed_forward() -> FeedForward:
             return FeedForward(c.d_model, c.d_ff, ACTIVATIONS[c.activation])
@@ -95,7 +95,7 @@ class Transformer(nn.Module):
         )
         self.decoder = Decoder(
             [
-                DecoderLayer(self_attention(), cross_attention(), feed_forward(), c.dropout, residual)
+                DecoderLayer(self_attention(), attention(), feed_forward(), c.dropout, residual)
                 for _ in range(c.num_layers)
             ],
             residual.closing(c.d_model),
