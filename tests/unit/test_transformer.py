@@ -1,5 +1,6 @@
 """The model as a whole: the paper's defaults, its size, its start, and that it learns."""
 
+import contextlib
 import dataclasses
 import math
 
@@ -8,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from support import COMBINATIONS, VOCAB, random_ids, small_model
 
-from tinytransformer import PRESETS, Transformer, TransformerConfig
+from tinytransformer import PRESETS, Transformer, TransformerConfig, record_attention
 from tinytransformer.model.layers import FeedForward, PostNorm, PreNorm, SeparateEmbeddings
 
 
@@ -132,9 +133,16 @@ def test_dropout_stands_where_the_paper_has_it(norm):
             for residual in [residuals[0], "cross_attention_residual", residuals[1]]
         ),
     ]
-    model.eval()
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_no_dropout_acts_in_evaluation_mode(recorded):
+    model = small_model(dropout=0.5, attention_dropout=0.5)
     ids = random_ids(2, 5), random_ids(2, 4)
-    assert torch.equal(model(*ids), model(*ids))
+    with record_attention(model) if recorded else contextlib.nullcontext():
+        assert torch.equal(model(*ids), model(*ids))
+        model.train()
+        assert not torch.equal(model(*ids), model(*ids))
 
 
 def test_two_dropouts_differ_and_a_seed_repeats_them():
