@@ -2,9 +2,12 @@
 #   make lab ARGS="--no-browser --port 8890"      make test ARGS="-k mask"
 PYTHON ?= python3
 ARGS ?=
-# NEWEST=1 installs the newest versions that pyproject.toml admits instead of the exact pins.
+# NEWEST=1, in a fresh clone, installs the newest versions that pyproject.toml admits instead of the exact pins.
 NEWEST ?=
 
+PY := .venv/bin/python
+# .venv/bin first on PATH, for programs that call others by name; ours are called by their interpreter, so that a broken
+# environment fails instead of silently using another Python.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Two processes that each spin two OpenMP threads slow each other tenfold: checks run on one.
 ONE_THREAD := OMP_NUM_THREADS=1 MPLBACKEND=agg
@@ -18,46 +21,53 @@ help:
 	@echo "make test-quick   the suite without notebooks and browser"
 	@echo "make lint         style of code and notebooks; make format mends it"
 	@echo "make notebooks    run all notebooks again and store their outputs"
-	@echo "make figures      draw the README's pictures again"
-	@echo "make benchmarks   measure again what the README claims"
+	@echo "make figures      train the tiny model of the README's first picture and draw it again"
+	@echo "make benchmarks   measure again what the README claims, and draw its second picture"
 	@echo "make pins         write constraints.txt anew from what is installed"
 
 lab: .venv/.lab
-	cd notebooks && $(RUN) jupyter lab $(AS_ROOT) $(ARGS)
+	cd notebooks && $(RUN) ../$(PY) -m jupyterlab $(AS_ROOT) $(ARGS)
 
 test: .venv/.test
-	$(RUN) $(ONE_THREAD) python -m pytest $(ARGS)
+	$(RUN) $(ONE_THREAD) $(PY) -m pytest $(ARGS)
 
 test-quick: .venv/.test
-	$(RUN) $(ONE_THREAD) python -m pytest tests --ignore=tests/notebooks --ignore=tests/browser $(ARGS)
+	$(RUN) $(ONE_THREAD) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser $(ARGS)
 
 lint: .venv/.test
-	$(RUN) ruff check . && $(RUN) ruff format --check .
+	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
 format: .venv/.test
-	$(RUN) ruff check --fix . && $(RUN) ruff format .
+	$(PY) -m ruff check --fix . && $(PY) -m ruff format .
 
 notebooks: .venv/.test
-	$(RUN) OMP_NUM_THREADS=1 python tools/notebooks.py $(ARGS)
+	$(RUN) OMP_NUM_THREADS=1 $(PY) tools/notebooks.py $(ARGS)
 
 figures: .venv/.lab
-	$(RUN) $(ONE_THREAD) python tools/figures.py
+	$(RUN) $(ONE_THREAD) $(PY) tools/figures.py
 
 benchmarks: .venv/.lab
-	$(RUN) python benchmarks/import_time.py
-	$(RUN) python benchmarks/attention.py
+	$(RUN) $(PY) benchmarks/import_time.py
+	$(RUN) $(PY) benchmarks/attention.py
 
 pins: .venv/.test
-	$(RUN) python tools/pins.py
+	$(RUN) $(PY) tools/pins.py
 
 clean:
 	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis
 
-# Stamps: what is installed already is not installed again.
-.venv/.lab: requirements.txt constraints.txt pyproject.toml tools/install.py
-	@$(PYTHON) tools/install.py $(if $(NEWEST),--newest lab,requirements.txt)
+# Stamps: what is installed already is not installed again. They do not count in a folder that was moved or copied,
+# since its .venv points elsewhere.
+MOVED := $(shell test -e .venv/.lab && test "$$(cat .venv/.place 2>/dev/null)" != "$$(cd .venv && pwd -P)" && echo moved)
+.PHONY: moved
+moved:
+
+.venv/.lab: requirements.txt constraints.txt pyproject.toml tools/install.py $(MOVED)
+	@command -v "$(PYTHON)" >/dev/null || { echo "There is no $(PYTHON) here. Install Python 3.11 or newer," \
+		"or name yours: make lab PYTHON=/path/to/python"; exit 1; }
+	@"$(PYTHON)" tools/install.py $(if $(NEWEST),--newest lab,requirements.txt)
 	@touch $@
 
 .venv/.test: requirements-test.txt .venv/.lab
-	@$(PYTHON) tools/install.py $(if $(NEWEST),--newest test,requirements-test.txt)
+	@"$(PYTHON)" tools/install.py $(if $(NEWEST),--newest test,requirements-test.txt)
 	@touch $@

@@ -2,9 +2,10 @@
 
 Run: python benchmarks/attention.py            (memory is measured on Linux only)
 
-Each number is one training step of self-attention (forward and backward), batch 1, 8 heads of 64, float32, no mask.
-Times of both paths are taken in turns inside one process; peak memory is taken in a fresh process per number, as the
-rise of the resident set over what inputs and interpreter already hold.
+Each number is one forward and backward pass of the attention function, batch 1, 8 heads of 64, float32. "fused, causal"
+makes and uses the causal mask, as every decoder does; it is n × n, but one for all heads. Times are taken in turns
+inside one process; peak memory is taken in a fresh process per number, as the rise of the resident set over what inputs
+and interpreter already hold.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from tinytransformer import causal_mask
 from tinytransformer.inspection import plots
 from tinytransformer.model.attention import attention, attention_weights
 
@@ -27,12 +29,13 @@ HEADS, SIZE = 8, 64
 LENGTHS = [128, 256, 512, 1024, 2048, 4096]
 PATHS = {
     "fused": attention,
+    "fused, causal": lambda query, key, value: attention(query, key, value, causal_mask(query.size(-2))),
     "explicit": lambda query, key, value: attention_weights(query, key) @ value,
 }
 
 HEADER = """\
-| n | fused ms | explicit ms | ratio | fused MB | explicit MB | ratio |
-|--:|--:|--:|--:|--:|--:|--:|"""
+| n | fused ms | fused, causal | explicit | explicit / fused | fused MB | fused, causal | explicit | explicit / fused |
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|"""
 
 
 def inputs(length: int) -> list[torch.Tensor]:
@@ -47,7 +50,7 @@ def step(path: str, tensors: list[torch.Tensor]) -> None:
 
 
 def times(length: int, rounds: int) -> dict[str, float]:
-    """Median milliseconds of both paths, taken in turns."""
+    """Median milliseconds of each path, taken in turns."""
     tensors, measured = inputs(length), {path: [] for path in PATHS}
     for turn in range(rounds + 2):
         for path, values in measured.items():
@@ -93,11 +96,12 @@ def slope(lengths: list[int], values: list[float]) -> float:
 def table_row(row: dict) -> str:
     """A row of the table, in Markdown."""
     cells = [f"{row['length']}"]
-    for fused, explicit in (row["milliseconds"].values(), row["peak_megabytes"].values()):
-        measured = fused is not None
-        cells += (
-            [f"{fused:.1f}", f"{explicit:.1f}", f"{explicit / fused:.1f} ×"] if measured else ["", "Linux only", ""]
-        )
+    for numbers in (row["milliseconds"], row["peak_megabytes"]):
+        if numbers["fused"] is None:
+            cells += ["Linux only"] * (len(PATHS) + 1)
+        else:
+            cells += [f"{number:.1f}" for number in numbers.values()]
+            cells.append(f"{numbers['explicit'] / numbers['fused']:.1f} ×")
     return "| " + " | ".join(cells) + " |"
 
 
@@ -120,7 +124,7 @@ def main() -> None:
         print(table_row(row), flush=True)
 
     panels = {}
-    for label, key in (("milliseconds a step", "milliseconds"), ("peak megabytes", "peak_megabytes")):
+    for label, key in (("milliseconds", "milliseconds"), ("peak megabytes", "peak_megabytes")):
         lines = {path: [row[key][path] for row in rows] for path in PATHS}
         if None not in lines["fused"]:
             panels[label] = lines

@@ -2,7 +2,8 @@
 
 The letters in shape comments, everywhere in this package:
 
-    B batch · S source length · T target length (or any number of queries) · H heads · D = d_model · V vocabulary
+    B batch · S source length, or any number of keys · T target length, or any number of queries · H heads ·
+    D = d_model · V vocabulary · d_k, d_v: features of a key and of a value in one head
 
 Read the rooms in the order in which a sentence walks through them; so far: model, inspection.
 """

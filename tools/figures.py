@@ -44,13 +44,17 @@ def train(model: Transformer) -> float:
 
 
 def look_inside(model: Transformer):
-    """The cross-attention of the last layer while the model spells WORD backwards: (H, T, S)."""
+    """Let the model spell WORD backwards, letter by letter; then the last layer's cross-attention: (H, T, S)."""
     source = torch.tensor([[FIRST + LETTERS.index(letter) for letter in WORD]])
-    target_in = torch.cat([torch.tensor([[START]]), source.flip(1)], 1)
-    with torch.no_grad(), record_attention(model.eval()) as records:
-        spelled = model(source, target_in).argmax(-1)[0, :-1]
-    print(WORD, "->", "".join(LETTERS[token - FIRST] for token in spelled))
-    return records.find("cross", 1).weights[0, :, :-1]  # without the query that spells the end
+    spelled, cache = torch.tensor([[START]]), None
+    memory = model.eval().encode(source)
+    for _ in WORD:
+        logits, cache = model.step(spelled[:, -1:], memory, cache)
+        spelled = torch.cat([spelled, logits.argmax(-1)], 1)
+    print(WORD, "->", "".join(LETTERS[token - FIRST] for token in spelled[0, 1:]))
+    with record_attention(model) as records:
+        model(source, spelled[:, :-1])
+    return records.find("cross", 1).weights[0]
 
 
 def main() -> None:
@@ -61,7 +65,9 @@ def main() -> None:
     loss = train(model)
     print(f"{STEPS} steps in {time.perf_counter() - start:.0f} s, loss {loss:.4f}")
 
-    figure = plots.attention_heads(look_inside(model), list(WORD[::-1]), list(WORD))
+    with torch.no_grad():
+        weights = look_inside(model)
+    figure = plots.attention_heads(weights, list(WORD[::-1]), list(WORD))
     for axes in figure.axes:
         axes.set(xlabel="letter read", ylabel="letter written" if axes is figure.axes[0] else "")
     FIGURES.mkdir(parents=True, exist_ok=True)

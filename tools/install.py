@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 GIGABYTE = 1024**3
 DISK_NEEDED = 3 * GIGABYTE
+DISK_WITH_GPU_LIBRARIES = 8 * GIGABYTE
+PLACE = ".place"  # a file in the environment that says where it was made
 
 # What pip's log says, and what a person can do about it.
 REMEDIES = [
@@ -90,7 +92,10 @@ def venv_python(venv):
 
 
 def is_usable(venv):
-    """Whether the environment's interpreter runs, is new enough and has pip (a moved or half-made one has not)."""
+    """Whether the environment was made at this place (a moved one points elsewhere), runs, is new enough, has pip."""
+    place = venv / PLACE
+    if not place.exists() or place.read_text(encoding="utf-8").strip() != str(venv.resolve()):
+        return False
     test = f"import sys, pip; sys.exit(sys.version_info < {OLDEST!r})"
     try:
         return subprocess.run([str(venv_python(venv)), "-c", test], capture_output=True).returncode == 0
@@ -107,6 +112,20 @@ def run_pip(venv, *arguments):
         stop(remedy(log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""))
 
 
+def make_venv(venv):
+    """A new environment at this place, if Python and disk allow it; an unusable one is replaced."""
+    free = shutil.disk_usage(str(venv.parent)).free
+    problem = python_problem(sys.version_info) or venv_problem() or disk_problem(free)
+    if problem:
+        stop(problem)
+    print(f"Making {venv} and installing into it; the first time takes some minutes.", flush=True)
+    if sys.platform.startswith("linux") and free < DISK_WITH_GPU_LIBRARIES:
+        print(f"{free / GIGABYTE:.1f} GB are free: enough for PyTorch's CPU build, not for the one with GPU libraries.")
+    if subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)]).returncode:
+        stop("The virtual environment could not be made; the lines above say why.")
+    (venv / PLACE).write_text(str(venv.resolve()), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("requirements", help="a file of exact pins, or with --newest the name of an extra")
@@ -114,16 +133,8 @@ def main():
     parser.add_argument("--newest", action="store_true", help="the newest versions that pyproject.toml admits")
     options = parser.parse_args()
 
-    problem = python_problem(sys.version_info) or venv_problem()
-    if problem:
-        stop(problem)
     if not is_usable(options.venv):
-        problem = disk_problem(shutil.disk_usage(str(options.venv.parent)).free)
-        if problem:
-            stop(problem)
-        print(f"Making {options.venv} and installing into it; the first time takes some minutes.", flush=True)
-        if subprocess.run([sys.executable, "-m", "venv", "--clear", str(options.venv)]).returncode:
-            stop(venv_problem() or "The virtual environment could not be made; the lines above say why.")
+        make_venv(options.venv)
     if options.newest:
         run_pip(options.venv, "--upgrade", "--upgrade-strategy", "eager", "-e", f".[{options.requirements}]")
     else:
@@ -133,4 +144,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        stop("It was interrupted. Running the same command again goes on where it stopped.")

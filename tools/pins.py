@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = """\
-# The versions that the pins in requirements*.txt brought along, so that an installation next year gets the same.
+# The versions that the pins in requirements*.txt brought along, so that an installation next year gets the same
+# (GPU libraries aside: torch itself names the versions of those).
 # Written by `make pins`; do not edit.
 """
 

@@ -114,8 +114,9 @@ def test_selecting_rows_of_the_cache_equals_selecting_sentences(rows):
     rows = torch.tensor(rows)
     memory = model.encode(source)
     _, cache = model.step(target[:, :4], memory)
-    logits, _ = model.step(target[rows, 4:], memory.select(rows), cache.select(rows))
+    logits, _ = model.step(target[rows, 4:], memory, cache.select(rows))
     assert max_difference(logits, model(source[rows], target[rows])[:, 4:]) <= 1e-5
+    assert max_difference(model.decode(target[rows], memory.select(rows)), model.decode(target, memory)[rows]) <= 1e-5
 
 
 def test_stepping_leaves_the_old_cache_as_it_was():

@@ -5,6 +5,7 @@ import torch
 from support import VOCAB, random_ids, small_model
 
 from tinytransformer import MultiHeadAttention, TransformerConfig, attention
+from tinytransformer.model.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,8 @@ from tinytransformer import MultiHeadAttention, TransformerConfig, attention
         ({"dropout": -0.1}, r"dropout=-0.1 is outside \[0, 1\)"),
         ({"dropout": float("nan")}, r"dropout=nan is outside \[0, 1\)"),
         ({"attention_dropout": 1.5}, r"attention_dropout=1.5 is outside \[0, 1\)"),
+        ({"dropout": "0.1"}, r"dropout='0.1' is outside \[0, 1\)"),
+        ({"tie_embeddings": "no"}, r"tie_embeddings='no' must be True or False"),
         ({"vocab_size": 0}, r"vocab_size=0 must be a whole number of at least 1"),
         ({"vocab_size": 2}, r"end_id=2 is outside the vocabulary: choose one of 0 … 1"),
         ({"num_layers": 2.5}, r"num_layers=2.5 must be a whole number of at least 1"),
@@ -53,8 +56,8 @@ GOOD = torch.full((2, 5), 7)
         (GOOD, torch.empty(2, 0, dtype=torch.long), ValueError, r"target is empty, shape \(2, 0\)"),
         (torch.tensor([5, 6]), GOOD, ValueError, r"source ids must be \(batch, length\), got shape \(2,\)"),
         (torch.rand(2, 5, 16), GOOD, ValueError, r"source ids must be \(batch, length\), got shape \(2, 5, 16\)"),
-        (torch.rand(2, 5), GOOD, TypeError, r"source ids must be whole numbers .* got torch.float32: write source.lo"),
-        (GOOD, GOOD.bool(), TypeError, r"target ids must be whole numbers .* got torch.bool"),
+        (torch.rand(2, 5), GOOD, TypeError, r"source ids must be torch.int64 or .* got torch.float32: write source.lo"),
+        (GOOD, GOOD.bool(), TypeError, r"target ids must be torch.int64 or .* got torch.bool"),
         (GOOD, GOOD[:1], ValueError, r"target has 1 rows but the source has 2: .*memory.select\(rows\)"),
     ],
 )
@@ -99,6 +102,28 @@ def test_mask_of_the_attention_function():
     q, k = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 7, 8)
     with pytest.raises(ValueError, match="give \\(queries, keys\\)"):
         attention(q, k, k, torch.ones(7, 5, dtype=torch.bool))
+
+
+def test_each_key_needs_its_value():
+    q, k = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 7, 8)
+    for wrong in (k[:, :, :6], torch.randn(2, 3, 8, 8), k[:1]):
+        with pytest.raises(
+            ValueError, match=r"each key needs its value, got keys of shape \(2, 3, 7, 8\) and values of"
+        ):
+            attention(q, k, wrong)
+    layer, x = MultiHeadAttention(16, 4), torch.randn(2, 7, 16)
+    with pytest.raises(ValueError, match="each key needs its value"):
+        layer(x, x, x[:, :6])
+    with pytest.raises(ValueError, match="batches of different sizes: 1, 2 and 2"):
+        layer(x[:1], x, x)
+
+
+@pytest.mark.parametrize("scheme", [SinusoidalPositions, LearnedPositions])
+def test_positions_end_at_max_length(scheme):
+    with pytest.raises(ValueError, match="positions up to 7 were asked for, but there are max_length=5"):
+        scheme(d_model=4, d_k=4, max_length=5).add(torch.randn(1, 3, 4), offset=4)
+    with pytest.raises(ValueError, match="positions up to 6"):
+        RotaryPositions(d_model=4, d_k=4, max_length=5).rotate(torch.randn(1, 1, 6, 4))
 
 
 def test_attention_names_the_size_it_wants():

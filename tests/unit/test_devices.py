@@ -31,7 +31,7 @@ def test_the_whole_model_runs_on_the_meta_device(norm, positions, window):
     for token in target.split(1, dim=1):
         logits, cache = model.step(token, memory, cache)
     rows = torch.tensor([1, 0, 0], device="meta")
-    logits, _ = model.step(random_ids(3, 1).to("meta"), memory.select(rows), cache.select(rows))
+    logits, _ = model.step(random_ids(3, 1).to("meta"), memory, cache.select(rows))
     assert logits.shape == (3, 1, VOCAB)
 
 

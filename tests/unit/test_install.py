@@ -72,7 +72,7 @@ def run_install(tmp_path, *before: str, requirements: str) -> subprocess.Complet
     ("broken", "message"),
     [
         ("sys.version_info = (3, 9, 2)", "Python 3.9.2 is too old"),
-        ("import importlib.util; importlib.util.find_spec.__defaults__; sys.modules['ensurepip'] = None", "ensurepip"),
+        ("import importlib.util; importlib.util.find_spec = lambda name: None", "no venv and no ensurepip module"),
         ("shutil.disk_usage = lambda path: collections.namedtuple('Usage', 'free')(10**8)", "Only 0.1 GB are free"),
     ],
 )
@@ -86,10 +86,13 @@ def test_problems_are_found_before_anything_is_made(tmp_path, broken, message):
 
 
 def test_a_package_that_does_not_exist(tmp_path):
-    """A real pip run that fails; --no-index makes it fail without a network."""
+    """A real pip run that fails, without a network thanks to --no-index; then again by a Python that is too old."""
     result = run_install(tmp_path, requirements="--no-index\nno-such-package==1.0\n")
     assert result.returncode == 1
     assert "A package has no build for this Python or this machine" in result.stderr
+    result = run_install(tmp_path, "sys.version_info = (3, 9, 2)", requirements="--no-index\nno-such-package==1.0\n")
+    assert "too old" not in result.stderr, "the environment stands already: it is its Python that counts"
+    assert "A package has no build" in result.stderr
 
 
 def make(folder: Path, *arguments: str) -> str:
@@ -111,19 +114,41 @@ def fresh_clone(tmp_path):
 @needs_make
 def test_the_first_start_installs_and_the_second_does_not(fresh_clone):
     first = make(fresh_clone, "lab", "ARGS=--no-browser --port 8890")
-    assert re.search(r"python3 tools/install.py requirements.txt\n", first)
-    assert re.search(r"cd notebooks && .*jupyter lab .*--no-browser --port 8890", first)
+    assert re.search(r'"python3" tools/install.py requirements.txt\n', first)
+    assert re.search(r"cd notebooks && .*-m jupyterlab .*--no-browser --port 8890", first)
     assert "tools/install.py requirements-test.txt" in make(fresh_clone, "test")
 
     (fresh_clone / ".venv").mkdir()
+    (fresh_clone / ".venv" / ".place").write_text(str((fresh_clone / ".venv").resolve()))
     (fresh_clone / ".venv" / ".lab").touch()
     assert "install.py" not in make(fresh_clone, "lab")
     assert "install.py requirements.txt" not in make(fresh_clone, "test")
     (fresh_clone / ".venv" / ".test").touch()
     assert "install.py" not in make(fresh_clone, "test")
 
-    (fresh_clone / "requirements.txt").write_text("torch==9.9.9\n")
     assert "install.py requirements.txt" in make(fresh_clone, "lab", "-W", "requirements.txt")
+
+    moved = fresh_clone.with_name("another place")
+    fresh_clone.rename(moved)
+    assert "install.py requirements.txt" in make(moved, "lab")
+
+
+@needs_make
+def test_a_python_that_is_not_there(fresh_clone):
+    result = subprocess.run(["make", "lab", "PYTHON=python9"], cwd=fresh_clone, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "There is no python9 here. Install Python 3.11 or newer" in result.stdout
+
+
+def test_a_moved_environment_is_not_usable(tmp_path):
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    assert not install.is_usable(venv), "made by somebody else"
+    (venv / install.PLACE).write_text(str(venv.resolve()))
+    assert install.is_usable(venv)
+    venv.rename(tmp_path / "moved")
+    assert not install.is_usable(tmp_path / "moved")
+    assert not install.is_usable(venv)
 
 
 @needs_make

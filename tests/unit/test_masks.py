@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tinytransformer import causal_mask, padding_mask, window_mask
 
@@ -28,6 +29,22 @@ def test_masks_combine_with_and():
     both = causal_mask(3) & padding_mask(ids)
     assert both.shape == (1, 1, 3, 3)
     assert both[0, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
+
+
+def test_making_a_causal_mask_takes_no_more_than_the_mask():
+    """No (n, n) table of whole numbers in between, which would be eight times as large."""
+    sizes = []
+
+    class Sizes(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            out = function(*arguments, **(keywords or {}))
+            sizes.append(out.numel() * out.element_size())
+            return out
+
+    with Sizes():
+        causal_mask(100)
+        window_mask(100, 3)
+    assert max(sizes) == 100 * 100
 
 
 def test_bad_masks():

@@ -1,5 +1,7 @@
 """Looking inside changes nothing, sees everything, and leaves no trace."""
 
+import copy
+
 import pytest
 import torch
 from support import max_difference, random_ids, small_model
@@ -152,6 +154,44 @@ def test_recording_while_decoding_step_by_step(sentences):
     assert max_difference(last, whole.find("decoder", 1).weights[:, :, -1:]) <= 1e-5
 
 
+def test_editing_a_record_cannot_reach_the_running_model(sentences):
+    model = small_model()
+    source, target = sentences
+    memory = model.encode(source)
+    _, cache = model.step(target[:, :3], memory)
+    expected, _ = model.step(target[:, 3:], memory, cache)
+    with record_attention(model, qk=True) as records:
+        memory = model.encode(source)
+        _, cache = model.step(target[:, :3], memory)
+        for record in records:
+            for tensor in (record.weights, record.query, record.key):
+                tensor.zero_()
+    logits, _ = model.step(target[:, 3:], memory, cache)
+    assert max_difference(logits, expected) <= 1e-5
+    with record_attention(model) as records:
+        loss = model(source, target).sum()
+        for record in records:
+            record.weights.zero_()
+        loss.backward()
+
+
+def test_a_copy_made_while_looking_inside_is_a_plain_one(sentences, fused_calls):
+    model = small_model(positions="rotary")
+    expected = model(*sentences)
+    with record_attention(model) as records, silence_heads(model, {("cross", 0): [0]}):
+        twin = copy.deepcopy(model)
+    fused_calls.clear()
+    assert torch.equal(twin(*sentences), expected)
+    assert len(fused_calls) == len(PLACES)
+    assert not records
+
+
+def test_half_precision_scores_do_not_overflow():
+    query = torch.full((1, 1, 2, 64), 40.0, dtype=torch.float16)
+    key = torch.full((1, 1, 3, 64), 40.0, dtype=torch.float16)  # the product is 102,400, scaled 12,800
+    torch.testing.assert_close(attention_module.attention_weights(query, key), torch.full((1, 1, 2, 3), 1 / 3).half())
+
+
 def test_find_names_what_there_is(sentences):
     model = small_model()
     with record_attention(model) as records:
@@ -237,6 +277,13 @@ def test_silencing_what_is_not_there(heads, message, sentences):
     with pytest.raises(ValueError, match=message), silence_heads(model, {("encoder", 0): [0], **heads}):
         pass
     assert torch.equal(model(*sentences), before)
+
+
+def test_what_has_no_attentions_cannot_be_looked_into():
+    with pytest.raises(TypeError, match=r"Encoder has no attentions\(\): give the whole model"):
+        record_attention(small_model().encoder).__enter__()
+    with pytest.raises(TypeError, match=r"must be a list, got 1: write \[1\]"):
+        silence_heads(small_model(), {("cross", 0): 1}).__enter__()
 
 
 def test_compiled_models_can_be_looked_into(sentences):

@@ -21,6 +21,11 @@ def test_the_default_configuration_is_the_papers_base_model():
     assert not config.output_bias
 
 
+def test_the_papers_heads_have_64_features():
+    """Table 3: d_k = 64 in base and in big."""
+    assert {PRESETS[name]["d_model"] // PRESETS[name]["num_heads"] for name in ("base", "big")} == {64}
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_builds(name):
     with torch.device("meta"):

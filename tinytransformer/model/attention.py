@@ -1,8 +1,8 @@
 """Scaled dot-product attention and multi-head attention (the paper's sections 3.2.1 and 3.2.2).
 
-The formula stands here twice. `attention` is PyTorch's fused kernel, which never holds the whole matrix of weights;
-the model runs on it. `attention_weights` is the formula written out, for reading and for looking inside: it runs
-while a recorder is attached. Tests keep the two equal.
+The formula stands here twice. `attention` is PyTorch's fused kernel; the model runs on it. Where it can (no dropout on
+the weights, d_k = d_v), it never holds the whole matrix of weights. `attention_weights` is the formula written out, for
+reading and for looking inside: it runs while a recorder is attached. Tests keep the two equal.
 """
 
 import math
@@ -20,6 +20,10 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
 
     A query that may attend to no key at all gets zeros. ``dropout`` acts on the weights.
     """
+    if key.shape[:-1] != value.shape[:-1]:
+        raise ValueError(
+            f"each key needs its value, got keys of shape {tuple(key.shape)} and values of shape {tuple(value.shape)}"
+        )
     _check_mask(mask, query, key)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
@@ -27,7 +31,8 @@ def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = N
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax(Q Kᵀ / √d_k), written out: the weights (…, T, S). A row sums to one, or to zero where all is masked."""
     _check_mask(mask, query, key)
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (…, T, S)
+    # The query is scaled first: in half precision the unscaled product could overflow.
+    scores = (query / math.sqrt(query.size(-1))) @ key.transpose(-2, -1)  # (…, T, S)
     if mask is None:
         return scores.softmax(dim=-1)
     # With -inf a row without any allowed key would be NaN; the lowest finite number makes it uniform, and then zero.
@@ -40,7 +45,7 @@ def _check_mask(mask: Tensor | None, query: Tensor, key: Tensor) -> None:
         return
     if mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean, True where a query may attend, got {mask.dtype}: write mask.bool()")
-    full = (*query.shape[:-1], key.size(-2))
+    full = (*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.size(-2), key.size(-2))
     pairs = zip(reversed(mask.shape), reversed(full), strict=False)
     if mask.dim() > len(full) or any(size not in (1, wanted) for size, wanted in pairs):
         raise ValueError(
@@ -67,6 +72,9 @@ class MultiHeadAttention(nn.Module):
 
     Departure: the paper writes the four projections as plain matrices; these have a bias, as in most libraries, so
     that weights can be exchanged with them.
+
+    To look inside use `record_attention`, not PyTorch's forward hooks: a decoder calls `keys_values` and `attend`
+    directly, with its cache in between.
     """
 
     def __init__(
@@ -99,6 +107,9 @@ class MultiHeadAttention(nn.Module):
                 raise ValueError(
                     f"needs (batch, length, d_model) with d_model={self.d_model}, got {name} of shape {shape}"
                 )
+        if not query.size(0) == key.size(0) == value.size(0):
+            sizes = f"{query.size(0)}, {key.size(0)} and {value.size(0)}"
+            raise ValueError(f"query, key and value come from batches of different sizes: {sizes}")
         return self.attend(query, self.keys_values(key, value), mask)
 
     def keys_values(self, key: Tensor, value: Tensor, offset: int = 0) -> KeyValue:
@@ -110,7 +121,7 @@ class MultiHeadAttention(nn.Module):
         q = self.rotate(self._split(self.w_q(query)), offset)  # (B, H, T, d_k)
         heads = self._attend_per_head(q, seen, mask)  # (B, H, T, d_v)
         if self.head_gate is not None:
-            heads = heads * self.head_gate
+            heads = heads * self.head_gate.to(heads)
         return self.w_o(heads.transpose(1, 2).flatten(2))  # (B, T, H, d_v) -> (B, T, H * d_v) -> (B, T, D)
 
     def _attend_per_head(self, q: Tensor, seen: KeyValue, mask: Tensor | None) -> Tensor:
@@ -121,6 +132,10 @@ class MultiHeadAttention(nn.Module):
         for record in self.recorders:
             record(q, seen.key, weights)
         return F.dropout(weights, dropout) @ seen.value
+
+    def __getstate__(self) -> dict:
+        """A copy made while somebody looks inside is a plain one."""
+        return {**self.__dict__, "recorders": [], "head_gate": None}
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, T, H * d) to (B, H, T, d)."""

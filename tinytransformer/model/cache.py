@@ -1,7 +1,8 @@
 """The cache: keys and values kept between decoding steps, as values that are passed, never as module state.
 
-Keys and values of past positions do not change while a sentence grows, so they are worth keeping. A query is used
-once, at its own step, so it is not.
+In attention each *query* (a position that looks) is compared with *keys* and receives a mix of *values* (of the
+positions looked at; attention.py has the formula). Keys and values of the past do not change while a sentence grows, so
+they are worth keeping. A query is used once, at its own step, so it is not.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyValue:
     """What one attention looks at: keys (B, H, S, d_k) and values (B, H, S, d_v)."""
 
@@ -26,7 +27,7 @@ class KeyValue:
         return KeyValue(self.key.index_select(0, rows), self.value.index_select(0, rows))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LayerCache:
     """What one decoder layer keeps: its own past positions, and the encoder's output as keys and values."""
 
@@ -43,11 +44,12 @@ class LayerCache:
         return LayerCache(past, self.memory.select(rows))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cache:
-    """What the whole decoder keeps: one `LayerCache` per layer."""
+    """What the whole decoder keeps: one `LayerCache` per layer, and the padding mask of the encoder's output."""
 
     layers: tuple[LayerCache, ...]
+    memory_mask: Tensor
 
     @property
     def length(self) -> int:
@@ -55,10 +57,10 @@ class Cache:
 
     def select(self, rows: Tensor) -> "Cache":
         """Reorder, repeat or drop sentences: what beam search does after each step."""
-        return Cache(tuple(layer.select(rows) for layer in self.layers))
+        return Cache(tuple(layer.select(rows) for layer in self.layers), self.memory_mask.index_select(0, rows))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Memory:
     """The encoder's output (B, S, D) together with its padding mask, so that nobody can forget the mask."""
 

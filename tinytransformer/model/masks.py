@@ -21,22 +21,25 @@ def causal_mask(length: int, offset: int = 0, device: torch.device | str | None 
     With ``offset`` the queries are the last ``length`` of ``offset + length`` positions, as in decoding with a
     cache. The mask is (length, offset + length).
     """
-    return _distance(length, offset, device) <= 0
+    queries, keys = _positions(length, offset, device)
+    return keys <= queries
 
 
 def window_mask(length: int, radius: int, offset: int = 0, device: torch.device | str | None = None) -> Tensor:
-    """Restricted self-attention (the paper's section 4): query i sees keys j with |i - j| <= radius.
+    """Restricted self-attention: query i sees keys j with |i - j| <= radius.
 
-    ``offset`` as in `causal_mask`; the mask is (length, offset + length).
+    The paper's section 4 speaks of a neighbourhood of size r around each position; here the radius counts to each
+    side. ``offset`` as in `causal_mask`; the mask is (length, offset + length).
     """
     if radius < 0:
         raise ValueError(f"window_mask needs a radius of 0 or more, got {radius}")
-    return _distance(length, offset, device).abs() <= radius
+    queries, keys = _positions(length, offset, device)
+    return (keys >= queries - radius) & (keys <= queries + radius)
 
 
-def _distance(length: int, offset: int, device: torch.device | str | None) -> Tensor:
-    """Key position minus query position, for each pair."""
+def _positions(length: int, offset: int, device: torch.device | str | None) -> tuple[Tensor, Tensor]:
+    """The positions of the queries as a column and of the keys as a row."""
     if length < 1 or offset < 0:
         raise ValueError(f"a mask needs length >= 1 and offset >= 0, got length={length} and offset={offset}")
     positions = torch.arange(offset + length, device=device)
-    return positions[None, :] - positions[offset:, None]
+    return positions[offset:, None], positions[None, :]

@@ -25,7 +25,10 @@ class NoPositions(nn.Module):
 
 
 class SinusoidalPositions(NoPositions):
-    """The paper's fixed table (section 3.5); it has no weights, so ``max_length`` may change after training."""
+    """The paper's fixed table (section 3.5). It has no weights: ``max_length`` may change after training.
+
+    The table is not saved with the model, so build a model on a real device before loading weights into it.
+    """
 
     def __init__(self, d_model: int, d_k: int, max_length: int):
         super().__init__(d_model, d_k, max_length)
@@ -34,8 +37,7 @@ class SinusoidalPositions(NoPositions):
         self.register_buffer("table", sinusoids(max_length, d_model), persistent=False)
 
     def add(self, embeddings: Tensor, offset: int = 0) -> Tensor:
-        rows = self.table[offset : offset + embeddings.size(1)]
-        return embeddings + rows.to(embeddings.dtype)
+        return embeddings + _rows(self.table, offset, embeddings.size(1)).to(embeddings.dtype)
 
 
 class LearnedPositions(NoPositions):
@@ -47,14 +49,14 @@ class LearnedPositions(NoPositions):
         nn.init.normal_(self.table, std=d_model**-0.5)
 
     def add(self, embeddings: Tensor, offset: int = 0) -> Tensor:
-        return embeddings + self.table[offset : offset + embeddings.size(1)]
+        return embeddings + _rows(self.table, offset, embeddings.size(1))
 
 
 class RotaryPositions(NoPositions):
     """Departure: rotary positions (Su et al. 2021), which came after the paper.
 
     Features 2i and 2i+1 of a query or key are turned by the angle position / 10000^(2i/d_k), so that a score
-    depends only on how far apart query and key stand.
+    depends only on the difference of the two positions.
     """
 
     def __init__(self, d_model: int, d_k: int, max_length: int):
@@ -64,11 +66,20 @@ class RotaryPositions(NoPositions):
         self.register_buffer("table", sinusoids(max_length, d_k), persistent=False)
 
     def rotate(self, heads: Tensor, offset: int = 0) -> Tensor:
-        rows = self.table[offset : offset + heads.size(2)].to(heads.dtype)
+        rows = _rows(self.table, offset, heads.size(2)).to(heads.dtype)
         sine, cosine = rows[:, 0::2], rows[:, 1::2]  # (T, d_k / 2)
         even, odd = heads[..., 0::2], heads[..., 1::2]
         turned = torch.stack([even * cosine - odd * sine, even * sine + odd * cosine], dim=-1)
         return turned.flatten(-2)  # (B, H, T, d_k): even and odd features interleaved again
+
+
+def _rows(table: Tensor, offset: int, length: int) -> Tensor:
+    if offset + length > table.size(0):
+        raise ValueError(
+            f"positions up to {offset + length} were asked for, but there are max_length={table.size(0)}: "
+            "shorten the sequence, or build with a larger max_length"
+        )
+    return table[offset : offset + length]
 
 
 def sinusoids(length: int, width: int) -> Tensor:

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AttentionRecord:
     """What one attention did in one forward pass: detached, on the CPU, for the whole batch.
 
@@ -49,7 +50,7 @@ def record_attention(model: nn.Module, qk: bool = False) -> Iterator[AttentionRe
     """
     records = AttentionRecords()
     attached = [
-        (module.recorders, partial(_record, records, kind, layer, qk)) for kind, layer, module in model.attentions()
+        (module.recorders, partial(_record, records, kind, layer, qk)) for kind, layer, module in _attentions(model)
     ]
     for recorders, recorder in attached:
         recorders.append(recorder)
@@ -64,7 +65,8 @@ def _record(
     records: AttentionRecords, kind: str, layer: int, qk: bool, query: Tensor, key: Tensor, weights: Tensor
 ) -> None:
     def kept(tensor: Tensor) -> Tensor:
-        return tensor.detach().float().cpu()
+        # A copy of its own: whoever edits a record must not reach into the running model.
+        return tensor.detach().to("cpu", torch.promote_types(tensor.dtype, torch.float32), copy=True)
 
     query_key = {"query": kept(query), "key": kept(key)} if qk else {}
     records.append(AttentionRecord(kind, layer, kept(weights), **query_key))
@@ -76,7 +78,7 @@ def silence_heads(model: nn.Module, heads: Mapping[tuple[str, int], Iterable[int
 
     Blocks nest; what an outer block silences stays silent in an inner one.
     """
-    modules = {(kind, layer): module for kind, layer, module in model.attentions()}
+    modules = {(kind, layer): module for kind, layer, module in _attentions(model)}
     gates = [(modules[place], _gate(place, modules[place], chosen)) for place, chosen in _known(heads, modules)]
     before = [(module, module.head_gate) for module, _ in gates]
     try:
@@ -88,6 +90,12 @@ def silence_heads(model: nn.Module, heads: Mapping[tuple[str, int], Iterable[int
             module.head_gate = gate
 
 
+def _attentions(model: nn.Module) -> Iterator[tuple[str, int, nn.Module]]:
+    if not hasattr(model, "attentions"):
+        raise TypeError(f"{type(model).__name__} has no attentions(): give the whole model, such as a Transformer")
+    return model.attentions()
+
+
 def _known(heads: Mapping, modules: Mapping) -> Iterable[tuple[tuple[str, int], Iterable[int]]]:
     for place in heads:
         if place not in modules:
@@ -96,6 +104,8 @@ def _known(heads: Mapping, modules: Mapping) -> Iterable[tuple[tuple[str, int], 
 
 
 def _gate(place: tuple[str, int], module: nn.Module, chosen: Iterable[int]) -> Tensor:
+    if isinstance(chosen, int):
+        raise TypeError(f"heads of {place!r} must be a list, got {chosen!r}: write [{chosen}]")
     gate = next(module.parameters()).new_ones(module.num_heads, 1, 1)
     for head in chosen:
         if not 0 <= head < module.num_heads:

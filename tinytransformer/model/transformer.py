@@ -7,7 +7,9 @@ What the paper leaves open, and what was chosen here:
 - The ε of LayerNorm: PyTorch's 1e-5.
 - Dropout on attention weights: section 5.4 names only sub-layer outputs and the sums of embeddings and positions.
   It is off by default (``attention_dropout``).
-- Biases: the feed-forward network has them in the paper; the attention projections have them here as well.
+- The output has no bias; learned positions start like the embedding.
+
+One departure: the attention projections have biases (see `MultiHeadAttention`).
 """
 
 from collections.abc import Callable, Iterator
@@ -53,15 +55,15 @@ class Decoder(nn.Module):
 
     def start(self, memory: Memory) -> Cache:
         """The cache before the first target token."""
-        return Cache(tuple(layer.start(memory.states) for layer in self.layers))
+        return Cache(tuple(layer.start(memory.states) for layer in self.layers), memory.mask)
 
-    def step(self, x: Tensor, memory: Memory, cache: Cache, mask: Tensor | None = None) -> tuple[Tensor, Cache]:
+    def step(self, x: Tensor, cache: Cache, mask: Tensor | None = None) -> tuple[Tensor, Cache]:
         """The next positions x (B, T, D), given the past ones in the cache."""
         kept = []
         for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-            x, layer_cache = layer.step(x, layer_cache, mask, memory.mask)
+            x, layer_cache = layer.step(x, layer_cache, mask, cache.memory_mask)
             kept.append(layer_cache)
-        return self.closing(x), Cache(tuple(kept))
+        return self.closing(x), Cache(tuple(kept), cache.memory_mask)
 
 
 class Transformer(nn.Module):
@@ -114,20 +116,20 @@ class Transformer(nn.Module):
 
     def decode(self, target_in: Tensor, memory: Memory) -> Tensor:
         """Target ids (B, T) to decoder states (B, T, D), before the projection to logits."""
-        self._check_target(target_in, memory)
+        self._check_target(target_in, memory.mask)
         x = self._embed(self.embedding.target(target_in))
         return self.decoder(x, memory, self._causal(target_in))
 
     def step(self, tokens: Tensor, memory: Memory, cache: Cache | None = None) -> tuple[Tensor, Cache]:
         """The next target tokens (B, T), most often T = 1, to their logits (B, T, V) and the grown cache.
 
-        Without a cache a new one is started. To reorder or drop sentences: ``cache.select(rows)`` and
-        ``memory.select(rows)``.
+        Without a cache one is started from ``memory``; after that the cache holds all that is needed. To reorder,
+        repeat or drop sentences: ``cache.select(rows)``.
         """
         cache = self.decoder.start(memory) if cache is None else cache
-        self._check_target(tokens, memory, cache.length)
+        self._check_target(tokens, cache.memory_mask, cache.length)
         x = self._embed(self.embedding.target(tokens), cache.length)
-        states, cache = self.decoder.step(x, memory, cache, self._causal(tokens, cache.length))
+        states, cache = self.decoder.step(x, cache, self._causal(tokens, cache.length))
         return self.logits(states), cache
 
     def logits(self, states: Tensor) -> Tensor:
@@ -156,19 +158,19 @@ class Transformer(nn.Module):
             return mask
         return mask & window_mask(length, self.config.window, offset, mask.device)
 
-    def _check_target(self, ids: Tensor, memory: Memory, offset: int = 0) -> None:
+    def _check_target(self, ids: Tensor, memory_mask: Tensor, offset: int = 0) -> None:
         self._check_ids("target", ids, offset)
-        if ids.size(0) != memory.states.size(0):
+        if ids.size(0) != memory_mask.size(0):
             raise ValueError(
-                f"target has {ids.size(0)} rows but the source has {memory.states.size(0)}: "
-                "give one target per source sentence, or repeat the source's with memory.select(rows)"
+                f"target has {ids.size(0)} rows but the source has {memory_mask.size(0)}: give one target per source "
+                "sentence, or repeat sentences with memory.select(rows) before and cache.select(rows) while decoding"
             )
 
     def _check_ids(self, name: str, ids: Tensor, offset: int = 0) -> None:
         if ids.dim() != 2:
             raise ValueError(f"{name} ids must be (batch, length), got shape {tuple(ids.shape)}: add the missing axis")
         if ids.dtype not in (torch.int64, torch.int32):
-            raise TypeError(f"{name} ids must be whole numbers (torch.long), got {ids.dtype}: write {name}.long()")
+            raise TypeError(f"{name} ids must be torch.int64 or torch.int32, got {ids.dtype}: write {name}.long()")
         if ids.numel() == 0:
             raise ValueError(f"{name} is empty, shape {tuple(ids.shape)}: give at least one sentence and one token")
         if offset + ids.size(1) > self.config.max_length:
