@@ -1,0 +1,155 @@
+"""Choices: sensible noun phrases and clauses, picked at random.
+
+Randomness comes only from ``random()`` of the generator that is passed in: its values are the same on every machine and
+in every Python version, which Python does not promise for ``choice`` or ``shuffle``.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from tinytransformer.text.microworld.clauses import Clause
+from tinytransformer.text.microworld.entries import Noun, Verb
+from tinytransformer.text.microworld.morphology import (
+    A,
+    BARE,
+    CAN,
+    COULD,
+    EVERY,
+    MANY,
+    MUST,
+    MY,
+    OUR,
+    SHOULD,
+    SOME,
+    THE,
+    THIS,
+    THREE,
+    TWO,
+    WANT,
+    WANTED,
+    WILL,
+)
+from tinytransformer.text.microworld.phrases import FirstPerson, Name, NounPhrase
+from tinytransformer.text.microworld.world import World
+
+Item = TypeVar("Item")
+
+# A determiner is as likely as it is often in its list.
+SUBJECT_ONE = (THE,) * 12 + (A,) * 2 + (MY,) * 3 + (THIS,) * 2 + (EVERY,)
+SUBJECT_MANY = (THE,) * 10 + (TWO,) * 2 + (THREE, SOME) + (MANY,) * 2 + (MY,) * 2 + (THIS,) * 2
+OBJECT_ONE = (THE,) * 9 + (A,) * 8 + (MY,) * 2 + (THIS,) * 2
+OBJECT_MANY = (THE,) * 7 + (BARE,) * 7 + (TWO,) * 2 + (THREE, SOME, MANY, THIS, MY, OUR)
+OBJECT_MASS = (THE, BARE)
+PLACE = (THE,) * 8 + (A, THIS)
+DEFINITE = (THE,) * 6 + (MY, THIS)
+TENSES = ("present", "past", "past", "perfect")
+MODALS = (CAN, MUST, SHOULD, COULD, WANT, WANTED, WILL, WILL)
+
+
+class Chooser:
+    """Picks words for one stream of sentences."""
+
+    def __init__(self, world: World, random: Callable[[], float]):
+        self.world = world
+        self.random = random
+
+    def pick(self, items: Sequence[Item]) -> Item:
+        return items[int(self.random() * len(items))]
+
+    def chance(self, probability: float) -> bool:
+        return self.random() < probability
+
+    def noun_phrase(self, noun: Noun, one=OBJECT_ONE, many=OBJECT_MANY, plural: float = 0.3) -> NounPhrase:
+        """A phrase around the noun, perhaps plural, perhaps with an adjective."""
+        numbers = noun.numbers[0] if len(noun.numbers) == 1 or not self.chance(plural) else noun.numbers[1]
+        if noun.mass:
+            determiners = OBJECT_MASS if BARE in many else DEFINITE
+        elif numbers[0] != numbers[1]:
+            determiners = DEFINITE
+        else:
+            determiners = many if numbers[0] else one
+        adjectives = self.world.adjectives_of[noun]
+        adjective = self.pick(adjectives) if adjectives and self.chance(0.28) else None
+        return NounPhrase(noun, numbers, self.pick(determiners), adjective)
+
+    def subject(self, verb: Verb, definite: bool = False):
+        """Someone who may do it: mostly a noun phrase, sometimes a name, *I* or *we*."""
+        if "person" in verb.subject:
+            draw = self.random()
+            if draw < 0.1:
+                return FirstPerson(int(draw < 0.04))
+            if draw < 0.22:
+                return Name(self.pick(self.world.lexicon.names))
+        noun = self.pick(self.world.fillers[verb, "subject"])
+        return self.noun_phrase(noun, *((DEFINITE, DEFINITE) if definite else (SUBJECT_ONE, SUBJECT_MANY)), plural=0.25)
+
+    def _other(self, verb: Verb, role: str, taken: list[Noun]) -> Noun:
+        """A noun for the role that is not in the clause yet."""
+        nouns = self.world.fillers[verb, role]
+        noun = self.pick(nouns)
+        while noun in taken:
+            noun = self.pick(nouns)
+        taken.append(noun)
+        return noun
+
+    def fill(self, clause: Clause) -> Clause:
+        """Give the clause the objects and the place that its verb asks for."""
+        verb = clause.verb
+        taken = [clause.subject.noun] if clause.subject.noun else []
+        for role in verb.slots:
+            if role == "accusative":
+                clause.accusative = self.noun_phrase(self._other(verb, role, taken))
+            elif role == "dative":
+                clause.dative = self.noun_phrase(self._other(verb, role, taken), SUBJECT_ONE, SUBJECT_MANY)
+            elif role == "prepositional":
+                clause.prepositional = self.noun_phrase(self._other(verb, role, taken))
+            elif role != "that":
+                self._place(clause, role, self._other(verb, role, taken))
+        return clause
+
+    def _place(self, clause: Clause, role: str, noun: Noun) -> None:
+        clause.place = self.noun_phrase(noun, PLACE, DEFINITE, plural=0.05)
+        clause.place_role = role
+
+    def clause(self, verbs: Sequence[Verb], tense: str | None = None, negation: float = 0.0) -> Clause:
+        """A whole clause around one of the verbs; without a tense, any that the verb allows, or a modal verb."""
+        verb = self.pick(verbs)
+        negated = self.chance(negation)
+        modal = None
+        if "state" in verb.flags:
+            tense = "present"
+        elif tense is None:
+            if "wish" not in verb.flags and self.chance(0.22):
+                modal = self.pick(MODALS)
+            tense = "present" if modal else self.pick(TENSES)
+        if negated and (tense == "perfect" or (modal and not modal.negatable)):
+            tense, modal = "past", None
+        clause = Clause(self.subject(verb, definite=negated), verb, tense, modal)
+        clause.negated = negated
+        self.settle_tense(clause)
+        return self.fill(clause)
+
+    def settle_tense(self, clause: Clause) -> None:
+        """*They read* could be present or past; in the past such a verb takes *have*."""
+        verb, subject = clause.verb, clause.subject
+        if clause.tense == "past" and verb.past == verb.base and not clause.negated:
+            clause.tense = "perfect" if subject.plural or subject.person == 1 else "past"
+
+    def decorate(self, clause: Clause, time: float = 0.3, place: float = 0.35, manner: float = 0.2) -> Clause:
+        """Add adverbials: a place only where the verb has none, manner and frequency only to positive sentences."""
+        verb, world = clause.verb, self.world
+        times = world.times.get(clause.modal or clause.tense)
+        if "state" in verb.flags:
+            return clause
+        if times and self.chance(time):
+            clause.time = self.pick(times)
+        elif not clause.modal and not clause.negated and self.chance(0.15):
+            clause.frequency = self.pick(world.frequencies[clause.tense])
+        if clause.negated:
+            return clause
+        places = world.fillers[verb, "where"]
+        if places and not clause.place and self.chance(place):
+            self._place(clause, "location", self.pick(places))
+        elif verb.manner and self.chance(manner):
+            clause.manner = world.manners[self.pick(verb.manner)]
+        return clause

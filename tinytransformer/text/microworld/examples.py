@@ -1,0 +1,104 @@
+"""Examples: a rendered sentence becomes text, words, word alignment, tree and pronouns."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tinytransformer.text.microworld.phrases import Draft, Phrase, Token
+
+CONSTRUCTIONS = (
+    "adjective",
+    "plural",
+    "verb_second",
+    "clause_weil",
+    "clause_dass",
+    "clause_als",
+    "clause_relative",
+    "separable",
+    "perfect_haben",
+    "perfect_sein",
+    "modal",
+    "negation_nicht",
+    "negation_kein",
+    "dative_object",
+    "preposition_dative",
+    "preposition_accusative",
+    "time_place",
+    "question",
+    "compound",
+    "pronoun",
+)
+_CLOSING = (",", ".", "?")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence pair with everything that is known about it; `to_dict` gives the published part."""
+
+    source: str
+    target: str
+    source_words: list[str]
+    target_words: list[str]
+    alignment: list[list[int]]  # pairs [source position, target position]
+    tree: str
+    constructions: list[str]
+    pronouns: list[dict[str, Any]]  # position and antecedent in the source words, target: the German pronoun
+    combinations: tuple[tuple[str, str], ...]  # (adjective, noun) and (verb, noun), as held out for test_novel
+    nouns: tuple[str, ...]  # as held out in pairs for test_pronoun
+
+    def to_dict(self) -> dict[str, Any]:
+        """The keys that the command line prints."""
+        return {key: value for key, value in vars(self).items() if key not in ("combinations", "nouns")}
+
+
+def finish(phrase: Phrase, draft: Draft, mark: str) -> Example:
+    """Close a sentence with its mark and work out the annotations."""
+    unit = draft.unit()
+    english = [*phrase.english, (mark, unit)]
+    german = _single_commas([*phrase.german, (mark, unit)])
+    source_words, target_words = [word for word, _ in english], [word for word, _ in german]
+    source_words[0], target_words[0] = _capital(source_words[0]), _capital(target_words[0])
+    places: dict[int, list[int]] = {}
+    for position, (_, unit) in enumerate(english):
+        places.setdefault(unit, []).append(position)
+    return Example(
+        source=_text(source_words),
+        target=_text(target_words),
+        source_words=source_words,
+        target_words=target_words,
+        alignment=_alignment(places, german),
+        tree=_capital_leaf(f"{phrase.tree[:-1]} (. {mark}))"),
+        constructions=[name for name in CONSTRUCTIONS if name in draft.constructions],
+        pronouns=[
+            {"position": places[unit][0], "antecedent": places[antecedent][0], "target": target}
+            for unit, antecedent, target in draft.pronouns
+        ],
+        combinations=tuple(draft.combinations),
+        nouns=tuple(draft.nouns),
+    )
+
+
+def _single_commas(german: list[Token]) -> list[Token]:
+    """Without commas that stand before another mark: clauses bring their own comma on both sides."""
+    last = len(german) - 1
+    return [t for i, t in enumerate(german) if t[0] != "," or (i < last and german[i + 1][0] not in _CLOSING)]
+
+
+def _alignment(places: dict[int, list[int]], german: list[Token]) -> list[list[int]]:
+    """Unit 0 belongs to words without a partner."""
+    links = [[i, j] for j, (_, unit) in enumerate(german) if unit for i in places.get(unit, ())]
+    links.sort()
+    return links
+
+
+def _capital(word: str) -> str:
+    return word[0].upper() + word[1:]
+
+
+def _capital_leaf(tree: str) -> str:
+    end = tree.index(")")
+    start = tree.rindex(" ", 0, end) + 1
+    return tree[:start] + tree[start].upper() + tree[start + 1 :]
+
+
+def _text(words: list[str]) -> str:
+    return " ".join(words).replace(" ,", ",").replace(" .", ".").replace(" ?", "?")

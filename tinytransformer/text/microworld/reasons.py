@@ -1,0 +1,161 @@
+"""Reasons: sentences with a pronoun that the rest of the sentence resolves, alone and as contrastive pairs.
+
+"The animal did not cross the street because it was too tired" – *es*, the animal; "… too wide" – *sie*, the street.
+"The man found the book beside the cake, and he wanted to read it" – *es*, the book; "… eat it" – *ihn*, the cake.
+
+They and them are *sie* for every German plural. They are worth resolving all the same, for some English plurals are German
+singulars: "The children did not eat the vegetables because they were too tired / too salty" – *sie* / *es*.
+"""
+
+from typing import NamedTuple
+
+from tinytransformer.text.microworld.choices import DEFINITE, OBJECT_ONE, Chooser
+from tinytransformer.text.microworld.clauses import BESIDE, Clause
+from tinytransformer.text.microworld.entries import Adjective, Noun, Reason
+from tinytransformer.text.microworld.morphology import ACCUSATIVE, NOMINATIVE, THE, THIRD, WANTED
+from tinytransformer.text.microworld.phrases import Name, NounPhrase, Pronoun, english_kind
+from tinytransformer.text.microworld.world import suits
+
+
+class Explained(NamedTuple):
+    """An action and the clause about one of its nouns that explains it."""
+
+    action: Clause
+    because: Clause
+
+
+class Choice(NamedTuple):
+    """Two antecedents for one English pronoun, each with the words that select it."""
+
+    first: NounPhrase
+    second: NounPhrase
+
+
+def explained(chooser: Chooser, wanted: bool = False) -> Explained | None:
+    """An action with its reason, or None if the words at hand do not decide. With `wanted`: what one wanted to do."""
+    reason = chooser.pick(chooser.world.lexicon.reasons)
+    done = not wanted and chooser.chance(0.5)
+    action = _action(chooser, reason, done, wanted)
+    target = chooser.pick(("subject", "object")) if action.accusative else "subject"
+    nominal = action.subject if target == "subject" else action.accusative
+    adjective = _adjective(chooser, reason, done, target, nominal, action)
+    return Explained(action, _because(nominal, adjective, done)) if adjective else None
+
+
+def _action(chooser: Chooser, reason: Reason, done: bool, wanted: bool) -> Clause:
+    verb = reason.verb
+    subject = _somebody(chooser, verb)
+    action = Clause(subject, verb, "present" if wanted else "past", WANTED if wanted else None)
+    action.negated = not done and not wanted
+    chooser.settle_tense(action)
+    chooser.fill(action)
+    if action.accusative:
+        one = OBJECT_ONE if done else DEFINITE
+        action.accusative = chooser.noun_phrase(action.accusative.noun, one, DEFINITE)
+    return action
+
+
+def _somebody(chooser: Chooser, verb) -> NounPhrase | Name:
+    if "person" in verb.subject and chooser.chance(0.1):
+        return Name(chooser.pick(chooser.world.lexicon.names))
+    noun = chooser.pick(chooser.world.fillers[verb, "subject"])
+    return chooser.noun_phrase(noun, DEFINITE, DEFINITE)
+
+
+def _adjective(chooser: Chooser, reason: Reason, done: bool, target: str, nominal, action: Clause) -> Adjective | None:
+    """An adjective that suits the target and nothing else in the sentence that the pronoun could mean."""
+    if not _has_pronoun(nominal):
+        return None
+    rivals = [a for a in action.arguments if a is not nominal and english_kind(a) == english_kind(nominal)]
+    adjectives = getattr(reason, f"{'done' if done else 'undone'}_{target}")
+    fitting = [a for a in adjectives if _decides(a, nominal, rivals)]
+    return chooser.pick(fitting) if fitting else None
+
+
+def _has_pronoun(nominal) -> bool:
+    """*The girl … she* would be *es* or *sie* in German, as one likes: a singular neuter person gets no pronoun."""
+    return nominal.noun is None or not ("person" in nominal.noun.classes and nominal.column == 2)
+
+
+def _decides(adjective: Adjective, nominal, rivals: list) -> bool:
+    suited = nominal.noun is None or suits(adjective, nominal.noun)
+    repeated = getattr(nominal, "adjective", None) is adjective
+    return suited and not repeated and not any(rival.noun and suits(adjective, rival.noun) for rival in rivals)
+
+
+def _because(nominal, adjective: Adjective, done: bool) -> Clause:
+    clause = Clause(Pronoun(nominal), None, "past")
+    clause.adjective = adjective
+    clause.degree = None if done else ("too", "zu")
+    return clause
+
+
+def contrast_of_reasons(chooser: Chooser) -> tuple[Explained, Explained] | None:
+    """The same action explained by its subject and by its object: one English word and the German pronoun differ."""
+    reason = chooser.pick(chooser.world.lexicon.reasons)
+    if "accusative" not in reason.verb.slots:
+        return None
+    done = chooser.chance(0.3)
+    action = _action(chooser, reason, done, wanted=False)
+    subject, object_ = action.subject, action.accusative
+    if not _same_but_german(subject, object_, NOMINATIVE):
+        return None
+    first = _adjective(chooser, reason, done, "subject", subject, action)
+    second = _adjective(chooser, reason, done, "object", object_, action)
+    if not (first and second):
+        return None
+    return Explained(action, _because(subject, first, done)), Explained(action, _because(object_, second, done))
+
+
+def _same_but_german(one, other, case: int) -> bool:
+    """Whether two phrases share the English pronoun but not the German one."""
+    return (
+        one.noun is not None
+        and english_kind(one) == english_kind(other)
+        and _has_pronoun(one)
+        and THIRD[case][one.column] != THIRD[case][other.column]
+    )
+
+
+class Found(NamedTuple):
+    """Somebody found one thing beside another and wanted to do something with it."""
+
+    finding: Clause
+    wish: Clause
+
+
+def found_beside(chooser: Chooser) -> tuple[Found, Found] | None:
+    """Two sentences that differ in the verb of the wish, which decides what *it* or *them* means."""
+    world = chooser.world
+    one, two = chooser.pick(world.handy), chooser.pick(world.handy)
+    first, second = chooser.pick(world.fillers[one, "accusative"]), chooser.pick(world.fillers[two, "accusative"])
+    if not (_portable(first) and _portable(second)) or second in world.fillers[one, "accusative"]:
+        return None
+    if first in world.fillers[two, "accusative"]:
+        return None
+    plural = 0.5
+    things = Choice(chooser.noun_phrase(first, OBJECT_ONE, DEFINITE, plural), chooser.noun_phrase(second, (THE,), (THE,), plural))
+    if not _same_but_german(*things, ACCUSATIVE):
+        return None
+    finder = _finder(chooser)
+    return _found(chooser, finder, things, one, things.first), _found(chooser, finder, things, two, things.second)
+
+
+def _portable(noun: Noun) -> bool:
+    return not noun.classes.isdisjoint(("item", "food"))
+
+
+def _finder(chooser: Chooser) -> NounPhrase | Name:
+    while True:
+        finder = _somebody(chooser, chooser.world.find)
+        if _has_pronoun(finder) and not finder.plural:
+            return finder
+
+
+def _found(chooser: Chooser, finder, things: Choice, verb, wanted: NounPhrase) -> Found:
+    finding = Clause(finder, chooser.world.find, "past")
+    finding.accusative, finding.place = things
+    finding.place_role = BESIDE
+    wish = Clause(Pronoun(finder), verb, "present", WANTED)
+    wish.accusative = Pronoun(wanted)
+    return Found(finding, wish)

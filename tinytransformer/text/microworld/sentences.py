@@ -1,0 +1,235 @@
+"""Sentences: the patterns from which the corpus is drawn, each a function of the random choices and a draft.
+
+A pattern returns a phrase without final punctuation, or None if the words at hand did not fit together; the caller then
+tries again.
+"""
+
+from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, Chooser
+from tinytransformer.text.microworld.clauses import LOCATION, QUESTION, Clause
+from tinytransformer.text.microworld.german import COMMA
+from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase, Pronoun, what, who
+from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside
+from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
+
+AND, BUT, FOR = ("and", "und"), ("but", "aber"), ("for", "denn")
+DEGREES = (None, None, ("very", "sehr"), ("too", "zu"))
+QUESTION_WORDS = {"where": "wo", "where to": "wohin", "when": "wann", "why": "warum"}
+
+
+def statement(chooser: Chooser, draft: Draft) -> Phrase:
+    """One clause with adverbials, perhaps one of them in front."""
+    clause = chooser.decorate(chooser.clause(chooser.world.actions, negation=0.18), time=0.45)
+    return render_clause(clause, draft, lead=_lead(chooser, clause))
+
+
+def _lead(chooser: Chooser, clause: Clause) -> str | None:
+    if clause.time and chooser.chance(0.55):
+        return "time"
+    if clause.place and clause.place_role == LOCATION and not clause.negated and chooser.chance(0.12):
+        return "place"
+    return None
+
+
+def denial(chooser: Chooser, draft: Draft) -> Phrase:
+    """A negated sentence, mostly with an indefinite object: kein."""
+    verbs = chooser.world.states if chooser.chance(0.4) else chooser.world.actions
+    clause = chooser.clause(verbs, negation=1.0)
+    if chooser.chance(0.3):
+        chooser.decorate(clause)
+    return render_clause(clause, draft, lead=_lead(chooser, clause))
+
+
+def state(chooser: Chooser, draft: Draft) -> Phrase:
+    """What somebody likes, needs or has."""
+    return render_clause(chooser.clause(chooser.world.states), draft)
+
+
+def description(chooser: Chooser, draft: Draft) -> Phrase:
+    """*The house was very old.*"""
+    noun = chooser.pick(chooser.world.describable)
+    adjectives = chooser.world.adjectives_of[noun]
+    subject = chooser.noun_phrase(noun, DEFINITE, DEFINITE)
+    clause = Clause(subject, None, chooser.pick(("present", "past")))
+    clause.adjective = chooser.pick(adjectives)
+    if subject.adjective is clause.adjective:
+        subject.adjective = None
+    clause.degree = chooser.pick(DEGREES)
+    clause.negated = clause.degree is None and chooser.chance(0.2)
+    return render_clause(clause, draft)
+
+
+def because(chooser: Chooser, draft: Draft) -> Phrase | None:
+    """An action and its reason, with because or for."""
+    found = explained(chooser)
+    if not found:
+        return None
+    return join_for(found, draft) if chooser.chance(0.3) else join_because(found, draft)
+
+
+def join_because(found: Explained, draft: Draft) -> Phrase:
+    action = render_clause(found.action, draft)
+    reason = subordinate(("because", "weil"), found.because, draft)
+    return Phrase(
+        action.english + reason.english, f"{action.tree[:-2]} {reason.tree}))", action.german + reason.german
+    )
+
+
+def join_for(found: Explained, draft: Draft) -> Phrase:
+    return coordinate(render_clause(found.action, draft), FOR, render_clause(found.because, draft), draft)
+
+
+def but_too(chooser: Chooser, draft: Draft) -> Phrase | None:
+    """*The boy wanted to buy the coat, but it was too expensive.*"""
+    found = explained(chooser, wanted=True)
+    if not found:
+        return None
+    return coordinate(render_clause(found.action, draft), BUT, render_clause(found.because, draft), draft)
+
+
+def beside(chooser: Chooser, draft: Draft) -> Phrase | None:
+    """*The man found the book beside the cake, and he wanted to eat it.*"""
+    pair = found_beside(chooser)
+    return join_found(chooser.pick(pair), draft) if pair else None
+
+
+def join_found(found: Found, draft: Draft) -> Phrase:
+    return coordinate(render_clause(found.finding, draft), AND, render_clause(found.wish, draft), draft)
+
+
+def coordinate(left: Phrase, conjunction: tuple[str, str], right: Phrase, draft: Draft) -> Phrase:
+    """Two main clauses; German sets a comma before aber and denn, but not before und."""
+    english, german = conjunction
+    unit, comma = draft.unit(), draft.unit()
+    draft.constructions.add("compound")
+    between = [(german, unit)] if german == "und" else [(",", comma), (german, unit)]
+    return Phrase(
+        [*left.english, (",", comma), (english, unit), *right.english],
+        f"(S {left.tree} (, ,) (CC {english}) {right.tree})",
+        [*left.german, *between, *right.german],
+    )
+
+
+def that(chooser: Chooser, draft: Draft) -> Phrase:
+    """*The woman knows that …*"""
+    clause = chooser.clause(chooser.world.that_verbs)
+    clause.that = chooser.decorate(chooser.clause(chooser.world.actions, negation=0.15), time=0.25, place=0.3)
+    return render_clause(clause, draft)
+
+
+def when(chooser: Chooser, draft: Draft) -> Phrase:
+    """*When the boy opened the door, the dog ran away.*"""
+    before = chooser.clause(chooser.world.events, tense="past")
+    before.preterite = True
+    clause = chooser.clause(chooser.world.actions, tense="past", negation=0.1)
+    if clause.tense == "perfect":
+        clause.tense = "past"
+    opening = subordinate(("when", "als"), before, draft)
+    comma = draft.unit()
+    lead = Phrase(opening.english, opening.tree, [*opening.german[1:], (",", comma)], comma=comma)
+    draft.constructions.add("verb_second")
+    return render_clause(clause, draft, lead=lead)
+
+
+def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
+    """A relative clause on the subject or on the last object."""
+    clause = chooser.clause(chooser.world.actions)
+    if chooser.chance(0.5):
+        chooser.decorate(clause)
+        head = clause.subject
+    else:
+        head = clause.accusative if not (clause.place or clause.prepositional) else None
+    if not isinstance(head, NounPhrase) or head.determiner.tag == "PRP$":
+        return None
+    verb, role = chooser.pick(chooser.world.relations[head.noun])
+    inner = Clause(None, verb, chooser.pick(("present", "past")))
+    inner.subject = head if role == "subject" else chooser.subject(verb)
+    chooser.settle_tense(inner)
+    chooser.fill(inner)
+    if any(argument.noun is head.noun for argument in inner.arguments if argument is not inner.subject) and role == "subject":
+        return None
+    attach_relative(head, inner, role)
+    return render_clause(clause, draft)
+
+
+def both(chooser: Chooser, draft: Draft) -> Phrase:
+    """Two things that happen, or two things that somebody does: *…, and she …*"""
+    first, second = chooser.clause(chooser.world.actions, tense="past"), chooser.clause(chooser.world.actions, tense="past")
+    return coordinate(render_clause(first, draft), AND, render_clause(second, draft), draft)
+
+
+def pair(chooser: Chooser, draft: Draft) -> Phrase | None:
+    """*The boy and the girl …*, *… an apple and a pear*, *… or …*"""
+    clause = chooser.clause(chooser.world.actions)
+    verb = clause.verb
+    if chooser.chance(0.5) and verb.past != verb.base:
+        noun = chooser.pick(chooser.world.fillers[verb, "subject"])
+        other = chooser.noun_phrase(noun, SUBJECT_ONE, SUBJECT_MANY)
+        if clause.subject.person == 1 or clause.subject.noun is noun:
+            return None
+        clause.subject = Pair(clause.subject, other)
+    elif clause.accusative:
+        noun = chooser.pick(chooser.world.fillers[verb, "accusative"])
+        if clause.accusative.noun is noun:
+            return None
+        conjunction = ("or", "oder") if clause.modal and chooser.chance(0.6) else AND
+        clause.accusative = Pair(clause.accusative, chooser.noun_phrase(noun), conjunction)
+    else:
+        return None
+    return render_clause(clause, draft)
+
+
+def yes_no(chooser: Chooser, draft: Draft) -> Phrase:
+    clause = chooser.decorate(chooser.clause(chooser.world.actions))
+    draft.constructions.add("question")
+    return render_clause(clause, draft, QUESTION)
+
+
+def who_what(chooser: Chooser, draft: Draft) -> Phrase | None:
+    """Who does it, what is done, to whom."""
+    clause = chooser.clause(chooser.world.actions)
+    things = clause.accusative and not clause.accusative.noun.classes & {"person", "animal"}
+    if chooser.chance(0.4) and "person" in clause.verb.subject:
+        clause.subject = who()
+        if clause.verb.past == clause.verb.base:
+            return None
+    elif things:
+        clause.accusative = what()
+    elif clause.dative and not clause.accusative and not clause.verb.preposition:
+        clause.dative = who()
+    else:
+        return None
+    draft.constructions.add("question")
+    return render_clause(clause, draft, QUESTION)
+
+
+def where_when_why(chooser: Chooser, draft: Draft) -> Phrase | None:
+    clause = chooser.decorate(chooser.clause(chooser.world.actions, tense=chooser.pick(("present", "past"))), time=0.0)
+    clause.frequency = None
+    key = chooser.pick(("where", "when", "why"))
+    if key == "where":
+        if not clause.place:
+            return None
+        key = "where" if clause.place_role == LOCATION else "where to"
+        clause.place = None
+    draft.constructions.add("question")
+    unit, word = draft.unit(), key.split()[0]
+    lead = Phrase([(word, unit)], f"(WHADVP (WRB {word}))", [(QUESTION_WORDS[key], unit)])
+    return render_clause(clause, draft, QUESTION, lead)
+
+
+# Each pattern with its share in percent; questions end in a question mark and cannot be joined.
+STATEMENTS = (
+    (statement, 24),
+    (denial, 9),
+    (state, 3),
+    (description, 4),
+    (because, 14),
+    (but_too, 3),
+    (beside, 4),
+    (that, 10),
+    (when, 8),
+    (relative, 8),
+    (both, 4),
+    (pair, 5),
+)
+QUESTIONS = ((yes_no, 5), (who_what, 3), (where_when_why, 3))

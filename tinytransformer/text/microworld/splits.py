@@ -1,0 +1,61 @@
+"""Splits: which sentence belongs where, decided by the sentence alone and so the same for every seed and size.
+
+    train, valid, test   4 to 24 words; a checksum of the English sentence says which of the three
+    test_long            25 to 40 words
+    test_novel           4 to 24 words, with a combination of noun and verb or of adjective and noun that is held out
+    test_pronoun         contrastive pairs about two nouns that never meet in one sentence of another split
+
+Only test_novel contains held-out combinations, only test_pronoun contains held-out noun pairs.
+"""
+
+from functools import cache
+from itertools import combinations
+from zlib import crc32
+
+SPLITS = ("train", "valid", "test", "test_long", "test_novel", "test_pronoun")
+HELD_OUT_PERCENT = 3
+SHORT = (4, 24)
+LONG = (25, 40)
+_MARKS = (",", ".", "?")
+
+
+def check_split(split: str) -> None:
+    if split not in SPLITS:
+        raise ValueError(f"unknown split {split!r}: use one of {', '.join(SPLITS)}")
+
+
+@cache
+def held_out_combination(word: str, noun: str) -> bool:
+    """Whether an adjective or a verb is never combined with this noun in training."""
+    return crc32(f"{word} + {noun}".encode()) % 100 < HELD_OUT_PERCENT
+
+
+@cache
+def held_out_pair(noun: str, other: str) -> bool:
+    """Whether two nouns never meet in a training sentence; the order does not matter."""
+    first, second = sorted((noun, other))
+    return first != second and crc32(f"{first} & {second}".encode()) % 100 < HELD_OUT_PERCENT
+
+
+def fits_combinations(split: str, pairs: list[tuple[str, str]]) -> bool:
+    """Held-out combinations belong to test_novel, and only there."""
+    return any(held_out_combination(*pair) for pair in pairs) == (split == "test_novel")
+
+
+def fits_nouns(nouns: list[str]) -> bool:
+    """No two nouns of the sentence are a held-out pair."""
+    return not any(held_out_pair(*pair) for pair in combinations(nouns, 2))
+
+
+def fits_length(split: str, words: list[str]) -> bool:
+    """The lower limit does not count punctuation, the upper one does: so the limits hold both ways of counting."""
+    low, high = LONG if split == "test_long" else SHORT
+    return len(words) <= high and sum(word not in _MARKS for word in words) >= low
+
+
+def fits_checksum(split: str, source: str) -> bool:
+    """Of ten sentences, eight are for training, one for validation, one for the test."""
+    if split not in ("train", "valid", "test"):
+        return True
+    tenth = crc32(source.encode()) % 10
+    return split == ("valid" if tenth == 0 else "test" if tenth == 1 else "train")

@@ -1,0 +1,83 @@
+"""The world: what goes with what. All lists are drawn up once, so that choosing is only picking from a list."""
+
+from functools import cache
+
+from tinytransformer.text.microworld.entries import Adjective, Lexicon, Noun, Verb
+from tinytransformer.text.microworld.lexicon import embedded_lexicon
+from tinytransformer.text.microworld.morphology import CAN, COULD, MUST, SHOULD, WANT, WANTED, WILL
+
+# Which tense words of adverbs.csv go with which tense or modal.
+_TIMES = {
+    "present": ("present", "any"),
+    "past": ("past", "any"),
+    CAN: ("future", "any"),
+    MUST: ("future", "any"),
+    SHOULD: ("future", "any"),
+    WANT: ("future", "any"),
+    WILL: ("future", "any"),
+    COULD: ("past", "any"),
+    WANTED: ("past", "any"),
+}
+
+
+class World:
+    """A lexicon, sorted by use."""
+
+    def __init__(self, lexicon: Lexicon):
+        self.lexicon = lexicon
+        nouns = lexicon.nouns
+        self.adjectives_of: dict[Noun, tuple[Adjective, ...]] = {
+            noun: tuple(a for a in lexicon.adjectives if suits(a, noun)) for noun in nouns
+        }
+        self.describable = tuple(noun for noun in nouns if self.adjectives_of[noun])
+        self.fillers: dict[tuple[Verb, str], tuple[Noun, ...]] = {}
+        for verb in lexicon.verbs:
+            self.fillers[verb, "subject"] = _belonging(nouns, verb.subject)
+            for role, slot in verb.slots.items():
+                self.fillers[verb, role] = _belonging(nouns, slot.classes, role)
+            self.fillers[verb, "where"] = _belonging(nouns, verb.where, "location")
+        clauses = tuple(verb for verb in lexicon.verbs if "that" in verb.slots)
+        states = tuple(verb for verb in lexicon.verbs if "state" in verb.flags)
+        self.that_verbs = clauses
+        self.states = tuple(verb for verb in states if verb not in clauses)
+        self.actions = tuple(verb for verb in lexicon.verbs if verb not in clauses and verb not in states)
+        self.events = tuple(verb for verb in self.actions if "event" in verb.flags and verb.past != verb.base)
+        self.wishes = tuple(verb for verb in self.actions if "wish" not in verb.flags)
+        self.handy = tuple(verb for verb in lexicon.verbs if "handy" in verb.flags)
+        self.find = next(verb for verb in lexicon.verbs if verb.key == "find")
+        self.relations = {noun: self._relations(noun) for noun in nouns}
+        times = [adverb for adverb in lexicon.adverbs if adverb.kind == "time"]
+        self.times = {key: tuple(a for a in times if a.tense in words) for key, words in _TIMES.items()}
+        often = [adverb for adverb in lexicon.adverbs if adverb.kind in ("frequency", "never")]
+        self.frequencies = {
+            "present": tuple(often),
+            "past": tuple(adverb for adverb in often if adverb.tense == "any"),
+            "perfect": tuple(adverb for adverb in often if adverb.tense == "any"),
+        }
+        self.manners = {adverb.english[0]: adverb for adverb in lexicon.adverbs if adverb.kind == "manner"}
+
+    def _relations(self, noun: Noun) -> tuple[tuple[Verb, str], ...]:
+        """The verbs of relative clauses about the noun, each with the noun's role."""
+        found = [(verb, "subject") for verb in self.actions if noun in self.fillers[verb, "subject"]]
+        for role in ("accusative", "dative"):
+            plain = [verb for verb in self.actions if role in verb.slots and len(verb.slots) == 1 and not verb.preposition]
+            found += [(verb, role) for verb in plain if noun in self.fillers[verb, role]]
+        return tuple(found)
+
+
+def suits(adjective: Adjective, noun: Noun) -> bool:
+    """Whether the adjective can describe the noun."""
+    return not adjective.classes.isdisjoint(noun.classes)
+
+
+def _belonging(nouns: tuple[Noun, ...], classes: tuple[str, ...], role: str = "") -> tuple[Noun, ...]:
+    found = tuple(noun for noun in nouns if not noun.classes.isdisjoint(classes))
+    if role in ("location", "direction"):
+        return tuple(noun for noun in found if getattr(noun, role))
+    return found
+
+
+@cache
+def embedded_world() -> World:
+    """The world of the embedded lexicon; built once."""
+    return World(embedded_lexicon())
