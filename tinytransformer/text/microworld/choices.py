@@ -10,7 +10,6 @@ from typing import TypeVar
 from tinytransformer.text.microworld.clauses import Clause
 from tinytransformer.text.microworld.entries import Noun, Verb
 from tinytransformer.text.microworld.morphology import (
-    A,
     BARE,
     CAN,
     COULD,
@@ -28,6 +27,7 @@ from tinytransformer.text.microworld.morphology import (
     WANT,
     WANTED,
     WILL,
+    A,
 )
 from tinytransformer.text.microworld.phrases import FirstPerson, Name, NounPhrase
 from tinytransformer.text.microworld.world import World
@@ -40,6 +40,8 @@ SUBJECT_MANY = (THE,) * 10 + (TWO,) * 2 + (THREE, SOME) + (MANY,) * 2 + (MY,) * 
 OBJECT_ONE = (THE,) * 9 + (A,) * 8 + (MY,) * 2 + (THIS,) * 2
 OBJECT_MANY = (THE,) * 7 + (BARE,) * 7 + (TWO,) * 2 + (THREE, SOME, MANY, THIS, MY, OUR)
 OBJECT_MASS = (THE, BARE)
+NEW_ONE = (A,)
+NEW_MANY = (BARE, BARE, TWO, THREE, MANY, SOME)
 PLACE = (THE,) * 8 + (A, THIS)
 DEFINITE = (THE,) * 6 + (MY, THIS)
 TENSES = ("present", "past", "past", "perfect")
@@ -61,7 +63,8 @@ class Chooser:
 
     def noun_phrase(self, noun: Noun, one=OBJECT_ONE, many=OBJECT_MANY, plural: float = 0.3) -> NounPhrase:
         """A phrase around the noun, perhaps plural, perhaps with an adjective."""
-        numbers = noun.numbers[0] if len(noun.numbers) == 1 or not self.chance(plural) else noun.numbers[1]
+        single = len(noun.numbers) == 1 or "kin" in noun.classes
+        numbers = noun.numbers[0] if single or not self.chance(plural) else noun.numbers[1]
         if noun.mass:
             determiners = OBJECT_MASS if BARE in many else DEFINITE
         elif numbers[0] != numbers[1]:
@@ -70,7 +73,10 @@ class Chooser:
             determiners = many if numbers[0] else one
         adjectives = self.world.adjectives_of[noun]
         adjective = self.pick(adjectives) if adjectives and self.chance(0.28) else None
-        return NounPhrase(noun, numbers, self.pick(determiners), adjective)
+        determiner = self.pick(determiners)
+        if determiner in self.world.unsuited[noun]:
+            determiner = MY if "kin" in noun.classes else THE
+        return NounPhrase(noun, numbers, determiner, adjective)
 
     def subject(self, verb: Verb, definite: bool = False):
         """Someone who may do it: mostly a noun phrase, sometimes a name, *I* or *we*."""
@@ -98,7 +104,8 @@ class Chooser:
         taken = [clause.subject.noun] if clause.subject.noun else []
         for role in verb.slots:
             if role == "accusative":
-                clause.accusative = self.noun_phrase(self._other(verb, role, taken))
+                determiners = (NEW_ONE, NEW_MANY) if "indefinite" in verb.flags else (OBJECT_ONE, OBJECT_MANY)
+                clause.accusative = self.noun_phrase(self._other(verb, role, taken), *determiners)
             elif role == "dative":
                 clause.dative = self.noun_phrase(self._other(verb, role, taken), SUBJECT_ONE, SUBJECT_MANY)
             elif role == "prepositional":
@@ -108,7 +115,7 @@ class Chooser:
         return clause
 
     def _place(self, clause: Clause, role: str, noun: Noun) -> None:
-        clause.place = self.noun_phrase(noun, PLACE, DEFINITE, plural=0.05)
+        clause.place = self.noun_phrase(noun, PLACE, DEFINITE, plural=0.0)
         clause.place_role = role
 
     def clause(self, verbs: Sequence[Verb], tense: str | None = None, negation: float = 0.0) -> Clause:

@@ -19,7 +19,9 @@ def english_clause(clause: Clause, parts: Parts, form: str, lead) -> Side:
         words = [(word, parts.auxiliary), *subject.english, *words]
         tree = f"(SQ ({tag} {word}) {subject.tree} {tree})"
         question_word = moved or lead
-        return (question_word.english + words, f"(SBARQ {question_word.tree} {tree})") if question_word else (words, tree)
+        return (
+            (question_word.english + words, f"(SBARQ {question_word.tree} {tree})") if question_word else (words, tree)
+        )
     if clause.subject.moves:
         tree = f"(SBARQ {subject.tree} (SQ {tree}))" if form == QUESTION else f"{subject.tree} (S {tree})"
         return subject.english + words, tree

@@ -4,7 +4,16 @@ from functools import cache
 from importlib.resources.abc import Traversable
 
 from tinytransformer.resources import data_folder
-from tinytransformer.text.microworld.entries import PREPOSITIONS, Adjective, Adverb, Lexicon, Noun, PersonName, Reason, Verb
+from tinytransformer.text.microworld.entries import (
+    PREPOSITIONS,
+    Adjective,
+    Adverb,
+    Lexicon,
+    Noun,
+    PersonName,
+    Reason,
+    Verb,
+)
 from tinytransformer.text.microworld.tables import Row, Unique, read_table
 from tinytransformer.text.microworld.verb_table import read_verbs
 

@@ -61,7 +61,9 @@ class NounPhrase:
     is_pronoun = False
     moves = False
 
-    def __init__(self, noun: Noun, numbers: tuple[int, int], determiner: Determiner, adjective: Adjective | None = None):
+    def __init__(
+        self, noun: Noun, numbers: tuple[int, int], determiner: Determiner, adjective: Adjective | None = None
+    ):
         self.noun = noun
         self.plural, self.german_plural = numbers
         self.determiner = determiner
@@ -210,7 +212,6 @@ class Pronoun:
         draft.pronouns.append((unit, self.antecedent.unit, german))
         draft.constructions.add("pronoun")
         return Phrase([(word, unit)], f"(NP (PRP {word}))", [(german, unit)])
-
 
 
 class Moved:

@@ -64,7 +64,7 @@ def _somebody(chooser: Chooser, verb) -> NounPhrase | Name:
 
 def _adjective(chooser: Chooser, reason: Reason, done: bool, target: str, nominal, action: Clause) -> Adjective | None:
     """An adjective that suits the target and nothing else in the sentence that the pronoun could mean."""
-    if not _has_pronoun(nominal):
+    if not has_pronoun(nominal):
         return None
     rivals = [a for a in action.arguments if a is not nominal and english_kind(a) == english_kind(nominal)]
     adjectives = getattr(reason, f"{'done' if done else 'undone'}_{target}")
@@ -72,7 +72,7 @@ def _adjective(chooser: Chooser, reason: Reason, done: bool, target: str, nomina
     return chooser.pick(fitting) if fitting else None
 
 
-def _has_pronoun(nominal) -> bool:
+def has_pronoun(nominal) -> bool:
     """*The girl … she* would be *es* or *sie* in German, as one likes: a singular neuter person gets no pronoun."""
     return nominal.noun is None or not ("person" in nominal.noun.classes and nominal.column == 2)
 
@@ -112,7 +112,7 @@ def _same_but_german(one, other, case: int) -> bool:
     return (
         one.noun is not None
         and english_kind(one) == english_kind(other)
-        and _has_pronoun(one)
+        and has_pronoun(one)
         and THIRD[case][one.column] != THIRD[case][other.column]
     )
 
@@ -134,7 +134,9 @@ def found_beside(chooser: Chooser) -> tuple[Found, Found] | None:
     if first in world.fillers[two, "accusative"]:
         return None
     plural = 0.5
-    things = Choice(chooser.noun_phrase(first, OBJECT_ONE, DEFINITE, plural), chooser.noun_phrase(second, (THE,), (THE,), plural))
+    things = Choice(
+        chooser.noun_phrase(first, OBJECT_ONE, DEFINITE, plural), chooser.noun_phrase(second, (THE,), (THE,), plural)
+    )
     if not _same_but_german(*things, ACCUSATIVE):
         return None
     finder = _finder(chooser)
@@ -148,7 +150,7 @@ def _portable(noun: Noun) -> bool:
 def _finder(chooser: Chooser) -> NounPhrase | Name:
     while True:
         finder = _somebody(chooser, chooser.world.find)
-        if _has_pronoun(finder) and not finder.plural:
+        if has_pronoun(finder) and not finder.plural:
             return finder
 
 

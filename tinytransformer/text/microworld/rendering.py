@@ -28,7 +28,9 @@ def subordinate(conjunction: tuple[str, str], clause: Clause, draft: Draft) -> P
     inner = render_clause(clause, draft, SUBORDINATE)
     tag = "WRB" if english == "when" else "IN"
     opening = f"(WHADVP (WRB {english}))" if tag == "WRB" else f"(IN {english})"
-    return Phrase([(english, unit), *inner.english], f"(SBAR {opening} {inner.tree})", [COMMA, (german, unit), *inner.german])
+    return Phrase(
+        [(english, unit), *inner.english], f"(SBAR {opening} {inner.tree})", [COMMA, (german, unit), *inner.german]
+    )
 
 
 def attach_relative(head: NounPhrase, clause: Clause, role: str) -> None:

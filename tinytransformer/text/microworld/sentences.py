@@ -6,9 +6,8 @@ tries again.
 
 from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, Chooser
 from tinytransformer.text.microworld.clauses import LOCATION, QUESTION, Clause
-from tinytransformer.text.microworld.german import COMMA
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase, Pronoun, what, who
-from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside
+from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside, has_pronoun
 from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
 
 AND, BUT, FOR = ("and", "und"), ("but", "aber"), ("for", "denn")
@@ -69,9 +68,7 @@ def because(chooser: Chooser, draft: Draft) -> Phrase | None:
 def join_because(found: Explained, draft: Draft) -> Phrase:
     action = render_clause(found.action, draft)
     reason = subordinate(("because", "weil"), found.because, draft)
-    return Phrase(
-        action.english + reason.english, f"{action.tree[:-2]} {reason.tree}))", action.german + reason.german
-    )
+    return Phrase(action.english + reason.english, f"{action.tree[:-2]} {reason.tree}))", action.german + reason.german)
 
 
 def join_for(found: Explained, draft: Draft) -> Phrase:
@@ -112,7 +109,8 @@ def coordinate(left: Phrase, conjunction: tuple[str, str], right: Phrase, draft:
 def that(chooser: Chooser, draft: Draft) -> Phrase:
     """*The woman knows that …*"""
     clause = chooser.clause(chooser.world.that_verbs)
-    clause.that = chooser.decorate(chooser.clause(chooser.world.actions, negation=0.15), time=0.25, place=0.3)
+    tense = None if clause.tense == "present" else "past"
+    clause.that = chooser.decorate(chooser.clause(chooser.world.actions, tense, negation=0.15), time=0.25, place=0.3)
     return render_clause(clause, draft)
 
 
@@ -140,20 +138,32 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
         head = clause.accusative if not (clause.place or clause.prepositional) else None
     if not isinstance(head, NounPhrase) or head.determiner.tag == "PRP$":
         return None
-    verb, role = chooser.pick(chooser.world.relations[head.noun])
+    relations = chooser.world.relations[head.noun]
+    if not relations:
+        return None
+    verb, role = chooser.pick(relations)
     inner = Clause(None, verb, chooser.pick(("present", "past")))
     inner.subject = head if role == "subject" else chooser.subject(verb)
     chooser.settle_tense(inner)
     chooser.fill(inner)
-    if any(argument.noun is head.noun for argument in inner.arguments if argument is not inner.subject) and role == "subject":
+    if (
+        any(argument.noun is head.noun for argument in inner.arguments if argument is not inner.subject)
+        and role == "subject"
+    ):
         return None
     attach_relative(head, inner, role)
     return render_clause(clause, draft)
 
 
-def both(chooser: Chooser, draft: Draft) -> Phrase:
+def both(chooser: Chooser, draft: Draft) -> Phrase | None:
     """Two things that happen, or two things that somebody does: *…, and she …*"""
-    first, second = chooser.clause(chooser.world.actions, tense="past"), chooser.clause(chooser.world.actions, tense="past")
+    verbs = chooser.world.wishes
+    first, second = chooser.clause(verbs, tense="past"), chooser.clause(verbs, tense="past")
+    if not all("person" in clause.verb.subject for clause in (first, second)) or not has_pronoun(first.subject):
+        return None
+    if chooser.chance(0.6) and first.subject.person == 3:
+        second.subject = Pronoun(first.subject)
+        chooser.settle_tense(second)
     return coordinate(render_clause(first, draft), AND, render_clause(second, draft), draft)
 
 
@@ -178,8 +188,10 @@ def pair(chooser: Chooser, draft: Draft) -> Phrase | None:
     return render_clause(clause, draft)
 
 
-def yes_no(chooser: Chooser, draft: Draft) -> Phrase:
+def yes_no(chooser: Chooser, draft: Draft) -> Phrase | None:
     clause = chooser.decorate(chooser.clause(chooser.world.actions))
+    if clause.subject.person == 1:
+        return None
     draft.constructions.add("question")
     return render_clause(clause, draft, QUESTION)
 
@@ -187,7 +199,7 @@ def yes_no(chooser: Chooser, draft: Draft) -> Phrase:
 def who_what(chooser: Chooser, draft: Draft) -> Phrase | None:
     """Who does it, what is done, to whom."""
     clause = chooser.clause(chooser.world.actions)
-    things = clause.accusative and not clause.accusative.noun.classes & {"person", "animal"}
+    things = clause.accusative and not clause.accusative.noun.classes.isdisjoint(("item", "food", "drink"))
     if chooser.chance(0.4) and "person" in clause.verb.subject:
         clause.subject = who()
         if clause.verb.past == clause.verb.base:
@@ -198,12 +210,16 @@ def who_what(chooser: Chooser, draft: Draft) -> Phrase | None:
         clause.dative = who()
     else:
         return None
+    if clause.subject.person == 1:
+        return None
     draft.constructions.add("question")
     return render_clause(clause, draft, QUESTION)
 
 
 def where_when_why(chooser: Chooser, draft: Draft) -> Phrase | None:
     clause = chooser.decorate(chooser.clause(chooser.world.actions, tense=chooser.pick(("present", "past"))), time=0.0)
+    if clause.subject.person == 1:
+        return None
     clause.frequency = None
     key = chooser.pick(("where", "when", "why"))
     if key == "where":

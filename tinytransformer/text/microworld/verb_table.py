@@ -14,7 +14,9 @@ def read_verbs(folder: Traversable, classes, adverbs: tuple[Adverb, ...]) -> tup
     verbs, unique = [], Unique()
     for row in read_table(folder, "verbs.csv"):
         verb = _verb(row, classes, manners)
-        unique.check(row, (verb.key, verb.prefix, verb.infinitive), f"the verb {verb.key} – {verb.prefix}{verb.infinitive}")
+        unique.check(
+            row, (verb.key, verb.prefix, verb.infinitive), f"the verb {verb.key} – {verb.prefix}{verb.infinitive}"
+        )
         verbs.append(verb)
     return tuple(verbs)
 
@@ -40,7 +42,9 @@ def _verb(row: Row, classes, manners) -> Verb:
         slots=_slots(row, classes),
         where=row.each_of("where", classes, "classes.csv"),
         manner=row.each_of("manner", manners, "adverbs.csv with the kind manner"),
-        flags=frozenset(row.each_of("flags", ("state", "event", "wish", "handy"), "the header of verbs.csv")),
+        flags=frozenset(
+            row.each_of("flags", ("state", "event", "wish", "handy", "indefinite"), "the header of verbs.csv")
+        ),
     )
 
 

@@ -4,7 +4,26 @@ from functools import cache
 
 from tinytransformer.text.microworld.entries import Adjective, Lexicon, Noun, Verb
 from tinytransformer.text.microworld.lexicon import embedded_lexicon
-from tinytransformer.text.microworld.morphology import CAN, COULD, MUST, SHOULD, WANT, WANTED, WILL
+from tinytransformer.text.microworld.morphology import (
+    BARE,
+    CAN,
+    COULD,
+    EVERY,
+    MANY,
+    MUST,
+    MY,
+    OUR,
+    SHOULD,
+    SOME,
+    THIS,
+    THREE,
+    TWO,
+    WANT,
+    WANTED,
+    WILL,
+    A,
+    Determiner,
+)
 
 # Which tense words of adverbs.csv go with which tense or modal.
 _TIMES = {
@@ -20,6 +39,13 @@ _TIMES = {
 }
 
 
+# What one may call "my": family, friends and belongings.
+_OWNED = (
+    "kin", "sibling", "ally", "pet", "farm", "item", "food", "vehicle", "bike", "cart", "furniture", "house", "room", "garden",
+    "plant", "opening", "idea", "story", "task", "part",
+)  # fmt: skip
+
+
 class World:
     """A lexicon, sorted by use."""
 
@@ -29,6 +55,7 @@ class World:
         self.adjectives_of: dict[Noun, tuple[Adjective, ...]] = {
             noun: tuple(a for a in lexicon.adjectives if suits(a, noun)) for noun in nouns
         }
+        self.unsuited = {noun: _unsuited(noun) for noun in nouns}
         self.describable = tuple(noun for noun in nouns if self.adjectives_of[noun])
         self.fillers: dict[tuple[Verb, str], tuple[Noun, ...]] = {}
         for verb in lexicon.verbs:
@@ -60,9 +87,20 @@ class World:
         """The verbs of relative clauses about the noun, each with the noun's role."""
         found = [(verb, "subject") for verb in self.actions if noun in self.fillers[verb, "subject"]]
         for role in ("accusative", "dative"):
-            plain = [verb for verb in self.actions if role in verb.slots and len(verb.slots) == 1 and not verb.preposition]
+            plain = [
+                verb for verb in self.actions if role in verb.slots and len(verb.slots) == 1 and not verb.preposition
+            ]
             found += [(verb, role) for verb in plain if noun in self.fillers[verb, role]]
         return tuple(found)
+
+
+def _unsuited(noun: Noun) -> frozenset[Determiner]:
+    """The determiners that sound odd with the noun: *this father*, *many brothers*, *my street*."""
+    if "kin" in noun.classes:
+        return frozenset((A, THIS, EVERY, BARE, TWO, THREE, MANY, SOME))
+    if "sibling" in noun.classes:
+        return frozenset((THIS, EVERY, BARE, MANY, SOME))
+    return frozenset() if not noun.classes.isdisjoint(_OWNED) else frozenset((MY, OUR))
 
 
 def suits(adjective: Adjective, noun: Noun) -> bool:
