@@ -1,6 +1,7 @@
 """What the lexicon is made of: nouns, verbs, adjectives, adverbials, names and reasons."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 DATIVE_PREPOSITIONS = ("mit", "von", "zu", "bei", "aus", "nach")
 TWO_WAY_PREPOSITIONS = ("in", "an", "auf", "über", "neben")
@@ -20,16 +21,16 @@ class Noun:
     location: tuple[str, str] | None  # English and German preposition of "where"
     direction: tuple[str, str] | None  # … and of "where to"
 
-    @property
+    @cached_property
     def key(self) -> str:
         return self.english[0] or self.english[1]
 
-    @property
+    @cached_property
     def mass(self) -> bool:
         """Uncountable in both languages (milk): no plural, no indefinite article."""
         return self.english[1] is None and self.german[1] is None
 
-    @property
+    @cached_property
     def numbers(self) -> tuple[tuple[int, int], ...]:
         """Possible (English number, German number), 0 for singular, 1 for plural; *pants* is (1, 0) only."""
         both = tuple((n, n) for n in (0, 1) if self.english[n] and self.german[n])
@@ -70,7 +71,7 @@ class Verb:
     manner: tuple[str, ...]
     flags: frozenset[str]
 
-    @property
+    @cached_property
     def key(self) -> str:
         return " ".join(filter(None, (self.base, self.particle or self.preposition)))
 

@@ -50,19 +50,27 @@ class Example:
         return {key: value for key, value in vars(self).items() if key not in ("combinations", "nouns")}
 
 
-def finish(phrase: Phrase, draft: Draft, mark: str) -> Example:
-    """Close a sentence with its mark and work out the annotations."""
-    unit = draft.unit()
+def source_words_of(phrase: Phrase, mark: str) -> list[str]:
+    """The English words of a sentence that ends with the mark."""
+    words = [word for word, _ in phrase.english]
+    words[0] = _capital(words[0])
+    words.append(mark)
+    return words
+
+
+def finish(phrase: Phrase, draft: Draft, source_words: list[str]) -> Example:
+    """Work out the annotations of a sentence, given its `source_words_of`."""
+    unit, mark = draft.unit(), source_words[-1]
     english = [*phrase.english, (mark, unit)]
     german = _single_commas([*phrase.german, (mark, unit)])
-    source_words, target_words = [word for word, _ in english], [word for word, _ in german]
-    source_words[0], target_words[0] = _capital(source_words[0]), _capital(target_words[0])
+    target_words = [word for word, _ in german]
+    target_words[0] = _capital(target_words[0])
     places: dict[int, list[int]] = {}
     for position, (_, unit) in enumerate(english):
         places.setdefault(unit, []).append(position)
     return Example(
-        source=_text(source_words),
-        target=_text(target_words),
+        source=text_of(source_words),
+        target=text_of(target_words),
         source_words=source_words,
         target_words=target_words,
         alignment=_alignment(places, german),
@@ -100,5 +108,6 @@ def _capital_leaf(tree: str) -> str:
     return tree[:start] + tree[start].upper() + tree[start + 1 :]
 
 
-def _text(words: list[str]) -> str:
+def text_of(words: list[str]) -> str:
+    """Words as a reader writes them: no space before a mark."""
     return " ".join(words).replace(" ,", ",").replace(" .", ".").replace(" ?", "?")

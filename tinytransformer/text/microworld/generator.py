@@ -6,7 +6,7 @@ from itertools import islice
 from random import Random
 
 from tinytransformer.text.microworld.choices import Chooser
-from tinytransformer.text.microworld.examples import Example, finish
+from tinytransformer.text.microworld.examples import Example, finish, source_words_of, text_of
 from tinytransformer.text.microworld.phrases import Draft, Phrase
 from tinytransformer.text.microworld.reasons import contrast_of_reasons, found_beside
 from tinytransformer.text.microworld.sentences import (
@@ -56,9 +56,9 @@ def _sentences(split: str, chooser: Chooser) -> Iterator[Example]:
         phrase, mark = compose(chooser, draft)
         if phrase is None or not fits_combinations(split, draft.combinations) or not fits_nouns(draft.nouns):
             continue
-        example = finish(phrase, draft, mark)
-        if fits_length(split, example.source_words) and fits_checksum(split, example.source):
-            yield example
+        words = source_words_of(phrase, mark)
+        if fits_length(split, words) and fits_checksum(split, text_of(words)):
+            yield finish(phrase, draft, words)
 
 
 def _short(chooser: Chooser, draft: Draft) -> tuple[Phrase | None, str]:
@@ -99,7 +99,8 @@ def _contrasts(chooser: Chooser) -> Iterator[Example]:
 
 def _finished(join, member) -> Example:
     draft = Draft()
-    return finish(join(member, draft), draft, ".")
+    phrase = join(member, draft)
+    return finish(phrase, draft, source_words_of(phrase, "."))
 
 
 def _fits_contrast(example: Example) -> bool:
