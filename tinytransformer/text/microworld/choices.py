@@ -35,7 +35,7 @@ from tinytransformer.text.microworld.world import World
 Item = TypeVar("Item")
 
 # A determiner is as likely as it is often in its list.
-SUBJECT_ONE = (THE,) * 12 + (A,) * 2 + (MY,) * 3 + (THIS,) * 2 + (EVERY,)
+SUBJECT_ONE = (THE,) * 12 + (A,) * 2 + (MY,) * 3 + (THIS,) * 2
 SUBJECT_MANY = (THE,) * 10 + (TWO,) * 2 + (THREE, SOME) + (MANY,) * 2 + (MY,) * 2 + (THIS,) * 2
 OBJECT_ONE = (THE,) * 9 + (A,) * 8 + (MY,) * 2 + (THIS,) * 2
 OBJECT_MANY = (THE,) * 7 + (BARE,) * 7 + (TWO,) * 2 + (THREE, SOME, MANY, THIS, MY, OUR)
@@ -43,6 +43,8 @@ OBJECT_MASS = (THE, BARE)
 NEW_ONE = (A,)
 NEW_MANY = (BARE, BARE, TWO, THREE, MANY, SOME)
 PLACE = (THE,) * 8 + (A, THIS)
+DENIED_ONE = (THE, THE, A)
+DENIED_MANY = (THE, THE, BARE)
 DEFINITE = (THE,) * 6 + (MY, THIS)
 TENSES = ("present", "past", "past", "perfect")
 MODALS = (CAN, MUST, SHOULD, COULD, WANT, WANTED, WILL, WILL)
@@ -64,6 +66,7 @@ class Chooser:
     def noun_phrase(self, noun: Noun, one=OBJECT_ONE, many=OBJECT_MANY, plural: float = 0.3) -> NounPhrase:
         """A phrase around the noun, perhaps plural, perhaps with an adjective."""
         single = len(noun.numbers) == 1 or "kin" in noun.classes
+        plural = 1.0 if "paired" in noun.classes else plural
         numbers = noun.numbers[0] if single or not self.chance(plural) else noun.numbers[1]
         if noun.mass:
             determiners = OBJECT_MASS if BARE in many else DEFINITE
@@ -102,14 +105,21 @@ class Chooser:
         """Give the clause the objects and the place that its verb asks for."""
         verb = clause.verb
         taken = [clause.subject.noun] if clause.subject.noun else []
+        one, many, plural = OBJECT_ONE, OBJECT_MANY, 0.3
+        if "indefinite" in verb.flags:
+            one, many = NEW_ONE, NEW_MANY
+        elif clause.negated:
+            one, many = DENIED_ONE, DENIED_MANY
+        if "many" in verb.flags:
+            plural = 1.0
         for role in verb.slots:
             if role == "accusative":
-                determiners = (NEW_ONE, NEW_MANY) if "indefinite" in verb.flags else (OBJECT_ONE, OBJECT_MANY)
-                clause.accusative = self.noun_phrase(self._other(verb, role, taken), *determiners)
+                clause.accusative = self.noun_phrase(self._other(verb, role, taken), one, many, plural)
             elif role == "dative":
-                clause.dative = self.noun_phrase(self._other(verb, role, taken), SUBJECT_ONE, SUBJECT_MANY)
+                people = (DEFINITE, DEFINITE) if clause.negated else (SUBJECT_ONE, SUBJECT_MANY)
+                clause.dative = self.noun_phrase(self._other(verb, role, taken), *people)
             elif role == "prepositional":
-                clause.prepositional = self.noun_phrase(self._other(verb, role, taken))
+                clause.prepositional = self.noun_phrase(self._other(verb, role, taken), one, many)
             elif role != "that":
                 self._place(clause, role, self._other(verb, role, taken))
         return clause
@@ -131,10 +141,21 @@ class Chooser:
             tense = "present" if modal else self.pick(TENSES)
         if negated and (tense == "perfect" or (modal and not modal.negatable)):
             tense, modal = "past", None
-        clause = Clause(self.subject(verb, definite=negated), verb, tense, modal)
+        subject = self.subject(verb, definite=negated)
+        if modal and not _can_want(subject):
+            tense, modal = "past", None
+        if tense == "present" and not modal and not negated and self.chance(0.06):
+            self._generalise(subject)
+        clause = Clause(subject, verb, tense, modal)
         clause.negated = negated
         self.settle_tense(clause)
         return self.fill(clause)
+
+    def _generalise(self, subject) -> None:
+        """*The farmer* becomes *every farmer*."""
+        single = isinstance(subject, NounPhrase) and subject.determiner is THE and not subject.plural
+        if single and not subject.noun.mass and EVERY not in self.world.unsuited[subject.noun]:
+            subject.determiner = EVERY
 
     def settle_tense(self, clause: Clause) -> None:
         """*They read* could be present or past; in the past such a verb takes *have*."""
@@ -157,6 +178,11 @@ class Chooser:
         places = world.fillers[verb, "where"]
         if places and not clause.place and self.chance(place):
             self._place(clause, "location", self.pick(places))
-        elif verb.manner and self.chance(manner):
+        elif verb.manner and not clause.frequency and self.chance(manner):
             clause.manner = world.manners[self.pick(verb.manner)]
         return clause
+
+
+def _can_want(subject) -> bool:
+    """Things do not want, must or can."""
+    return subject.noun is None or not subject.noun.classes.isdisjoint(("person", "animal"))

@@ -82,6 +82,8 @@ class Adjective:
     german: str
     stem: str
     classes: frozenset[str]
+    excluded: frozenset[str]
+    gradable: bool  # can be *very* or *too* …
 
 
 @dataclass(frozen=True, eq=False)

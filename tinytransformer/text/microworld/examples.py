@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tinytransformer.text.microworld.entries import Noun
 from tinytransformer.text.microworld.phrases import Draft, Phrase, Token
 
 CONSTRUCTIONS = (
@@ -43,7 +44,7 @@ class Example:
     constructions: list[str]
     pronouns: list[dict[str, Any]]  # position and antecedent in the source words, target: the German pronoun
     combinations: tuple[tuple[str, str], ...]  # (adjective, noun) and (verb, noun), as held out for test_novel
-    nouns: tuple[str, ...]  # as held out in pairs for test_pronoun
+    nouns: tuple[Noun, ...]  # as held out in pairs for test_pronoun
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that the command line prints."""

@@ -8,16 +8,18 @@ from random import Random
 from tinytransformer.text.microworld.choices import Chooser
 from tinytransformer.text.microworld.examples import Example, finish, source_words_of, text_of
 from tinytransformer.text.microworld.phrases import Draft, Phrase
-from tinytransformer.text.microworld.reasons import contrast_of_reasons, found_beside
+from tinytransformer.text.microworld.reasons import Contrasted, contrast_of_reasons, found_beside
 from tinytransformer.text.microworld.sentences import (
     AND,
     QUESTIONS,
     STATEMENTS,
+    Pattern,
     coordinate,
     join_because,
     join_found,
 )
 from tinytransformer.text.microworld.splits import (
+    LONG,
     check_split,
     fits_checksum,
     fits_combinations,
@@ -41,7 +43,7 @@ def generate(split: str, count: int, seed: int = 0, world: World | None = None) 
     return islice(stream, count)
 
 
-def _expand(patterns) -> tuple:
+def _expand(patterns: tuple[tuple[Pattern, int], ...]) -> tuple[Pattern, ...]:
     return tuple(pattern for pattern, share in patterns for _ in range(share))
 
 
@@ -53,60 +55,60 @@ def _sentences(split: str, chooser: Chooser) -> Iterator[Example]:
     compose = _long if split == "test_long" else _short
     while True:
         draft = Draft()
-        phrase, mark = compose(chooser, draft)
-        if phrase is None or not fits_combinations(split, draft.combinations) or not fits_nouns(draft.nouns):
+        phrase = compose(chooser, draft)
+        if not fits_combinations(split, draft.combinations) or not fits_nouns(draft.nouns):
             continue
-        words = source_words_of(phrase, mark)
+        words = source_words_of(phrase, "?" if "question" in draft.constructions else ".")
         if fits_length(split, words) and fits_checksum(split, text_of(words)):
             yield finish(phrase, draft, words)
 
 
-def _short(chooser: Chooser, draft: Draft) -> tuple[Phrase | None, str]:
-    pattern = chooser.pick(_ALL)
-    phrase = pattern(chooser, draft)
-    if "question" in draft.constructions:
-        return phrase, "?"
-    if phrase and chooser.chance(JOINED):
-        return _join(phrase, chooser, draft), "."
-    return phrase, "."
+def _pattern(patterns: tuple[Pattern, ...], chooser: Chooser, draft: Draft) -> Phrase:
+    """A sentence of one of the patterns; it is tried again until its words fit together."""
+    pattern = chooser.pick(patterns)
+    phrase = None
+    while phrase is None:
+        phrase = pattern(chooser, draft)
+    return phrase
 
 
-def _join(phrase: Phrase, chooser: Chooser, draft: Draft) -> Phrase | None:
-    more = chooser.pick(_STATEMENTS)(chooser, draft)
-    return coordinate(phrase, AND, more, draft) if more else None
+def _short(chooser: Chooser, draft: Draft) -> Phrase:
+    phrase = _pattern(_ALL, chooser, draft)
+    joined = "question" not in draft.constructions and chooser.chance(JOINED)
+    return coordinate(phrase, AND, _pattern(_STATEMENTS, chooser, draft), draft) if joined else phrase
 
 
-def _long(chooser: Chooser, draft: Draft) -> tuple[Phrase | None, str]:
-    """Patterns joined until the sentence is long."""
-    phrase = chooser.pick(_STATEMENTS)(chooser, draft)
-    while phrase and len(phrase.english) < 25:
-        phrase = _join(phrase, chooser, draft)
-    return phrase, "."
+def _long(chooser: Chooser, draft: Draft) -> Phrase:
+    phrase = _pattern(_STATEMENTS, chooser, draft)
+    while len(phrase.english) < LONG[0]:
+        phrase = coordinate(phrase, AND, _pattern(_STATEMENTS, chooser, draft), draft)
+    return phrase
 
 
 def _contrasts(chooser: Chooser) -> Iterator[Example]:
     """Contrastive pairs, one sentence after the other; which antecedent comes first is left to chance."""
     while True:
-        if chooser.chance(0.7):
-            pair, join = contrast_of_reasons(chooser), join_because
-        else:
-            pair, join = found_beside(chooser), join_found
-        if pair:
-            examples = [_finished(join, member) for member in pair]
-            if all(map(_fits_contrast, examples)):
-                yield from examples if chooser.chance(0.5) else reversed(examples)
+        choose, join = (contrast_of_reasons, join_because) if chooser.chance(0.65) else (found_beside, join_found)
+        pair = None
+        while pair is None or not _fits_contrast(*pair, join):
+            pair = choose(chooser)
+        first, second = pair if chooser.chance(0.5) else reversed(pair)
+        yield _finished(first, join)
+        yield _finished(second, join)
 
 
-def _finished(join, member) -> Example:
+def _fits_contrast(one: Contrasted, other: Contrasted, join) -> bool:
+    """The two nouns that the pronoun could mean are a held-out pair; nothing else about the sentences is new."""
+    if not held_out_pair(one.antecedent, other.antecedent):
+        return False
+    examples = [_finished(member, join) for member in (one, other)]
+    return all(
+        fits_combinations("test_pronoun", example.combinations) and fits_length("test_pronoun", example.source_words)
+        for example in examples
+    )
+
+
+def _finished(member: Contrasted, join) -> Example:
     draft = Draft()
     phrase = join(member, draft)
     return finish(phrase, draft, source_words_of(phrase, "."))
-
-
-def _fits_contrast(example: Example) -> bool:
-    """The two nouns that the pronoun could mean are a held-out pair; nothing else about the sentence is new."""
-    return (
-        held_out_pair(*example.nouns[-2:])
-        and fits_combinations("test_pronoun", list(example.combinations))
-        and fits_length("test_pronoun", example.source_words)
-    )

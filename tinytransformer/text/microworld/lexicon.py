@@ -109,8 +109,15 @@ def _adjectives(folder: Traversable, wider: dict[str, frozenset[str]]) -> tuple[
         english, german = row.required("english"), row.required("german")
         unique.check(row, english, f"the adjective {english!r}")
         row.required("classes")
-        classes = frozenset(row.each_of("classes", wider, "classes.csv"))
-        adjectives.append(Adjective(english, german, row["stem"] or german.removesuffix("e"), classes))
+        asked = row.words("classes")
+        for name in asked:
+            row.check_known(name.removeprefix("!"), "classes", wider, "classes.csv")
+        classes = frozenset(name for name in asked if not name.startswith("!"))
+        excluded = frozenset(name[1:] for name in asked if name.startswith("!"))
+        gradable = row.one_of("degree", ("", "no")) == ""
+        adjectives.append(
+            Adjective(english, german, row["stem"] or german.removesuffix("e"), classes, excluded, gradable)
+        )
     return tuple(adjectives)
 
 

@@ -37,7 +37,7 @@ class Draft:
         self.constructions: set[str] = set()
         self.pronouns: list[tuple[int, int, str]] = []  # unit of the pronoun, unit of the antecedent, German form
         self.combinations: list[tuple[str, str]] = []  # (adjective, noun) and (verb, noun)
-        self.nouns: list[str] = []
+        self.nouns: list[Noun] = []
 
     def unit(self) -> int:
         """A new meaning unit."""
@@ -124,7 +124,7 @@ class NounPhrase:
         return german
 
     def _note(self, draft: Draft) -> None:
-        draft.nouns.append(self.noun.key)
+        draft.nouns.append(self.noun)
         if self.german_plural:
             draft.constructions.add("plural")
         if self.adjective:

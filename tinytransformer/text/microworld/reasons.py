@@ -3,8 +3,8 @@
 "The animal did not cross the street because it was too tired" – *es*, the animal; "… too wide" – *sie*, the street.
 "The man found the book beside the cake, and he wanted to read it" – *es*, the book; "… eat it" – *ihn*, the cake.
 
-They and them are *sie* for every German plural. They are worth resolving all the same, for some English plurals are German
-singulars: "The children did not eat the vegetables because they were too tired / too salty" – *sie* / *es*.
+They and them are *sie* for every German plural. They are worth resolving all the same, for some English plurals are
+German singulars: "The children did not eat the vegetables because they were too tired / too salty" – *sie* / *es*.
 """
 
 from typing import NamedTuple
@@ -22,6 +22,11 @@ class Explained(NamedTuple):
 
     action: Clause
     because: Clause
+
+    @property
+    def antecedent(self) -> Noun | None:
+        """What the pronoun means."""
+        return self.because.subject.noun
 
 
 class Choice(NamedTuple):
@@ -122,6 +127,13 @@ class Found(NamedTuple):
 
     finding: Clause
     wish: Clause
+
+    @property
+    def antecedent(self) -> Noun | None:
+        return self.wish.accusative.noun
+
+
+Contrasted = Explained | Found
 
 
 def found_beside(chooser: Chooser) -> tuple[Found, Found] | None:

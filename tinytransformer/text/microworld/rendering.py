@@ -21,7 +21,7 @@ def render_clause(clause: Clause, draft: Draft, form: str = MAIN, lead: str | Ph
 
 
 def subordinate(conjunction: tuple[str, str], clause: Clause, draft: Draft) -> Phrase:
-    """*because …* – *, weil …*; the German side begins with its comma."""
+    """*because …* – *, weil …*; the German side begins and ends with a comma."""
     unit = draft.unit()
     english, german = conjunction
     draft.constructions.add("clause_" + german)
@@ -29,7 +29,9 @@ def subordinate(conjunction: tuple[str, str], clause: Clause, draft: Draft) -> P
     tag = "WRB" if english == "when" else "IN"
     opening = f"(WHADVP (WRB {english}))" if tag == "WRB" else f"(IN {english})"
     return Phrase(
-        [(english, unit), *inner.english], f"(SBAR {opening} {inner.tree})", [COMMA, (german, unit), *inner.german]
+        [(english, unit), *inner.english],
+        f"(SBAR {opening} {inner.tree})",
+        [COMMA, (german, unit), *inner.german, COMMA],
     )
 
 

@@ -4,20 +4,24 @@ A pattern returns a phrase without final punctuation, or None if the words at ha
 tries again.
 """
 
-from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, Chooser
+from collections.abc import Callable
+
+from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, TENSES, Chooser
 from tinytransformer.text.microworld.clauses import LOCATION, QUESTION, Clause
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase, Pronoun, what, who
 from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside, has_pronoun
 from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
 
+Pattern = Callable[[Chooser, Draft], Phrase | None]
+
 AND, BUT, FOR = ("and", "und"), ("but", "aber"), ("for", "denn")
-DEGREES = (None, None, ("very", "sehr"), ("too", "zu"))
+DEGREES = (None, None, ("very", "sehr"))
 QUESTION_WORDS = {"where": "wo", "where to": "wohin", "when": "wann", "why": "warum"}
 
 
 def statement(chooser: Chooser, draft: Draft) -> Phrase:
     """One clause with adverbials, perhaps one of them in front."""
-    clause = chooser.decorate(chooser.clause(chooser.world.actions, negation=0.18), time=0.45)
+    clause = chooser.decorate(chooser.clause(chooser.world.actions, negation=0.15), time=0.5, place=0.5)
     return render_clause(clause, draft, lead=_lead(chooser, clause))
 
 
@@ -52,7 +56,7 @@ def description(chooser: Chooser, draft: Draft) -> Phrase:
     clause.adjective = chooser.pick(adjectives)
     if subject.adjective is clause.adjective:
         subject.adjective = None
-    clause.degree = chooser.pick(DEGREES)
+    clause.degree = chooser.pick(DEGREES) if clause.adjective.gradable else None
     clause.negated = clause.degree is None and chooser.chance(0.2)
     return render_clause(clause, draft)
 
@@ -108,7 +112,7 @@ def coordinate(left: Phrase, conjunction: tuple[str, str], right: Phrase, draft:
 
 def that(chooser: Chooser, draft: Draft) -> Phrase:
     """*The woman knows that …*"""
-    clause = chooser.clause(chooser.world.that_verbs)
+    clause = chooser.clause(chooser.world.that_verbs, chooser.pick(TENSES))
     tense = None if clause.tense == "present" else "past"
     clause.that = chooser.decorate(chooser.clause(chooser.world.actions, tense, negation=0.15), time=0.25, place=0.3)
     return render_clause(clause, draft)
@@ -123,7 +127,7 @@ def when(chooser: Chooser, draft: Draft) -> Phrase:
         clause.tense = "past"
     opening = subordinate(("when", "als"), before, draft)
     comma = draft.unit()
-    lead = Phrase(opening.english, opening.tree, [*opening.german[1:], (",", comma)], comma=comma)
+    lead = Phrase(opening.english, opening.tree, [*opening.german[1:-1], (",", comma)], comma=comma)
     draft.constructions.add("verb_second")
     return render_clause(clause, draft, lead=lead)
 
@@ -135,7 +139,7 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
         chooser.decorate(clause)
         head = clause.subject
     else:
-        head = clause.accusative if not (clause.place or clause.prepositional) else None
+        head = None if clause.place or clause.prepositional or clause.dative else clause.accusative
     if not isinstance(head, NounPhrase) or head.determiner.tag == "PRP$":
         return None
     relations = chooser.world.relations[head.noun]
@@ -236,16 +240,16 @@ def where_when_why(chooser: Chooser, draft: Draft) -> Phrase | None:
 # Each pattern with its share in percent; questions end in a question mark and cannot be joined.
 STATEMENTS = (
     (statement, 24),
-    (denial, 9),
+    (denial, 10),
     (state, 3),
     (description, 4),
-    (because, 14),
+    (because, 13),
     (but_too, 3),
-    (beside, 4),
-    (that, 10),
+    (beside, 3),
+    (that, 9),
     (when, 8),
     (relative, 8),
-    (both, 4),
-    (pair, 5),
+    (both, 3),
+    (pair, 4),
 )
-QUESTIONS = ((yes_no, 5), (who_what, 3), (where_when_why, 3))
+QUESTIONS = ((yes_no, 4), (who_what, 2), (where_when_why, 2))

@@ -43,7 +43,7 @@ def _verb(row: Row, classes, manners) -> Verb:
         where=row.each_of("where", classes, "classes.csv"),
         manner=row.each_of("manner", manners, "adverbs.csv with the kind manner"),
         flags=frozenset(
-            row.each_of("flags", ("state", "event", "wish", "handy", "indefinite"), "the header of verbs.csv")
+            row.each_of("flags", ("state", "event", "wish", "handy", "indefinite", "many"), "the header of verbs.csv")
         ),
     )
 
@@ -100,6 +100,6 @@ def _slot(row: Row, words: list[str]) -> Slot:
     if words[0] in PREPOSITIONS and words[1:2] in (["acc"], ["dat"]):
         return Slot("prepositional", tuple(words[2:]), words[0], words[1])
     raise row.error(
-        f"the object {' '.join(words)!r} begins with neither acc, dat, to, at, that nor a German preposition with its case",
+        f"the object {' '.join(words)!r} is neither acc, dat, to, at, that nor a German preposition with its case",
         "Write for example: acc text · dat person · auf acc transport",
     )

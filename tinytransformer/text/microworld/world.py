@@ -41,8 +41,8 @@ _TIMES = {
 
 # What one may call "my": family, friends and belongings.
 _OWNED = (
-    "kin", "sibling", "ally", "pet", "farm", "item", "food", "vehicle", "bike", "cart", "furniture", "house", "room", "garden",
-    "plant", "opening", "idea", "story", "task", "part",
+    "kin", "sibling", "ally", "pet", "farm", "item", "food", "vehicle", "bike", "cart", "furniture", "house", "room",
+    "garden", "plant", "opening", "idea", "story", "task", "part",
 )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _unsuited(noun: Noun) -> frozenset[Determiner]:
 
 def suits(adjective: Adjective, noun: Noun) -> bool:
     """Whether the adjective can describe the noun."""
-    return not adjective.classes.isdisjoint(noun.classes)
+    return not adjective.classes.isdisjoint(noun.classes) and adjective.excluded.isdisjoint(noun.classes)
 
 
 def _belonging(nouns: tuple[Noun, ...], classes: tuple[str, ...], role: str = "") -> tuple[Noun, ...]:
