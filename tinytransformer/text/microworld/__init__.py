@@ -1,8 +1,8 @@
 """The microworld: an embedded English–German corpus with gold word alignments, trees and pronouns.
 
 ``generate("train", count=1000, seed=1)`` yields examples. Read the files in this order; each imports only from those
-before it: tables, entries, verb_table, lexicon, morphology, phrases, clauses, english, german, rendering, world,
-choices, reasons, sentences, examples, splits, generator.
+before it: tables, entries, verb_table, lexicon, morphology, phrases, pronouns, clauses, english, german,
+rendering, world, choices, reasons, sentences, examples, splits, generator.
 """
 
 from tinytransformer.text.microworld.examples import CONSTRUCTIONS, Example

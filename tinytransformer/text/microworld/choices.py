@@ -29,7 +29,8 @@ from tinytransformer.text.microworld.morphology import (
     WILL,
     A,
 )
-from tinytransformer.text.microworld.phrases import FirstPerson, Name, NounPhrase
+from tinytransformer.text.microworld.phrases import NounPhrase
+from tinytransformer.text.microworld.pronouns import FirstPerson, Name
 from tinytransformer.text.microworld.world import World
 
 Item = TypeVar("Item")

@@ -13,7 +13,8 @@ from tinytransformer.text.microworld.choices import DEFINITE, OBJECT_ONE, Choose
 from tinytransformer.text.microworld.clauses import BESIDE, Clause
 from tinytransformer.text.microworld.entries import Adjective, Noun, Reason
 from tinytransformer.text.microworld.morphology import ACCUSATIVE, NOMINATIVE, THE, THIRD, WANTED
-from tinytransformer.text.microworld.phrases import Name, NounPhrase, Pronoun, english_kind
+from tinytransformer.text.microworld.phrases import NounPhrase
+from tinytransformer.text.microworld.pronouns import Name, Pronoun, english_kind
 from tinytransformer.text.microworld.world import suits
 
 

@@ -3,7 +3,8 @@
 from tinytransformer.text.microworld.clauses import MAIN, QUESTION, SUBORDINATE, Clause, Parts
 from tinytransformer.text.microworld.english import english_clause
 from tinytransformer.text.microworld.german import COMMA, german_clause
-from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Phrase, relative_pronoun
+from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Phrase
+from tinytransformer.text.microworld.pronouns import relative_pronoun
 
 
 def render_clause(clause: Clause, draft: Draft, form: str = MAIN, lead: str | Phrase | None = None) -> Phrase:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, TENSES, Chooser
 from tinytransformer.text.microworld.clauses import LOCATION, QUESTION, Clause
-from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase, Pronoun, what, who
+from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase
+from tinytransformer.text.microworld.pronouns import Pronoun, what, who
 from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside, has_pronoun
 from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
 
