@@ -1,5 +1,5 @@
-"""Agreement, derived a second time: cases from the English tree and the verb's line in the lexicon, forms from the tables
-of a school grammar written down here. Nothing of the grammar under test is imported; its output is only read."""
+"""Agreement, derived a second time: the case from the English tree and the verb's line in the lexicon, the forms from
+tables as in a school grammar, written down here. Nothing of the grammar under test is imported, only its output read."""
 
 import csv
 import re
@@ -21,7 +21,16 @@ WITHOUT_ARTICLE = {"nom": "er e es e", "acc": "en e es e", "dat": "em er em en"}
 EIN_WORDS = {"a": "ein", "an": "ein", "my": "mein", "our": "unser"}
 DIESER_WORDS = {"this": "dies", "these": "dies", "every": "jed", "many": "viel", "some": "einig"}
 NUMBERS = {"two": "zwei", "three": "drei"}
-CONTRACTED = {"im": "in dem", "ins": "in das", "am": "an dem", "ans": "an das", "zum": "zu dem", "zur": "zu der", "vom": "von dem", "beim": "bei dem"}  # fmt: skip
+CONTRACTED = {
+    "im": "in dem",
+    "ins": "in das",
+    "am": "an dem",
+    "ans": "an das",
+    "zum": "zu dem",
+    "zur": "zu der",
+    "vom": "von dem",
+    "beim": "bei dem",
+}
 ALWAYS_ACCUSATIVE = {"durch", "für", "um"}
 ALWAYS_DATIVE = {"mit", "von", "zu", "bei", "aus", "nach"}
 
@@ -48,7 +57,8 @@ ADJECTIVES = {row["english"]: row for row in rows("adjectives.csv")}
 GOVERNMENT = {}
 for row in rows("verbs.csv"):
     base, past, participle, *extra = row["english"].split()
-    third = {"have": "has"}.get(base) or (base[:-1] + "ies" if re.search("[^aeiou]y$", base) else base + "es" if re.search("(s|sh|ch|x|z|o)$", base) else base + "s")  # fmt: skip
+    third = re.sub("([^aeiou])y$", r"\1ie", re.sub("(s|sh|ch|x|z|o)$", r"\1e", base)) + "s"
+    third = "has" if base == "have" else third
     for form in {base, past, participle, third}:
         GOVERNMENT.setdefault(form, []).append(("".join(extra).lstrip("+"), row["objects"], row["german"]))
 

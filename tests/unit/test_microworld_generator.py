@@ -204,7 +204,7 @@ def test_bad_requests_are_refused(split, count, message):
 
 
 def test_ten_million_distinct_training_sentences_are_possible(corpus):
-    """From repeats in a sample: k draws with r repeats mean about k²/2r equally likely sentences, and more if unequal."""
+    """k draws with r repeats mean about k²/2r sentences if all are equally likely, and more if not."""
     sources = [example.source for example in corpus["train"]]
     repeats = len(sources) - len(set(sources))
     assert len(sources) ** 2 / (2 * max(repeats, 1)) > 1e6

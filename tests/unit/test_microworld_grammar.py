@@ -176,8 +176,8 @@ def test_the_famous_animal(target, adjective, german):
     antecedent = 1 if target == "subject" else 6
     assert example.pronouns == [{"position": 8, "antecedent": antecedent, "target": "es" if antecedent == 1 else "sie"}]
     assert example.tree == (
-        "(S (NP (DT The) (NN animal)) (VP (VBD did) (RB not) (VP (VB cross) (NP (DT the) (NN street))) (SBAR (IN because) "
-        f"(S (NP (PRP it)) (VP (VBD was) (ADJP (RB too) (JJ {adjective})))))) (. .))"
+        "(S (NP (DT The) (NN animal)) (VP (VBD did) (RB not) (VP (VB cross) (NP (DT the) (NN street))) "
+        f"(SBAR (IN because) (S (NP (PRP it)) (VP (VBD was) (ADJP (RB too) (JJ {adjective})))))) (. .))"
     )
     assert [4, 6] in example.alignment, "cross – überquert"
     assert [2, 2] in example.alignment, "did – hat"

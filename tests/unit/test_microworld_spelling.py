@@ -16,8 +16,24 @@ from tinytransformer.text.microworld.morphology import (
 )
 
 # Correct words that Debian's dictionaries lack, each with the reason why it is right.
-GERMAN_EXCEPTIONS: dict[str, str] = {}
-ENGLISH_EXCEPTIONS: dict[str, str] = {}
+_JOINED = "correct: a separable prefix and its verb are one word at the end of a subordinate clause"
+GERMAN_EXCEPTIONS = {
+    "Clara": "a first name",
+    "Laura": "a first name",
+    "gegrast": "correct: participle of grasen",
+    "aufhängte": _JOINED,
+    "aufhängten": _JOINED,
+    "mitnimmt": _JOINED,
+    "weglief": _JOINED,
+    "wegliefen": _JOINED,
+    "wegläuft": _JOINED,
+    "wegwarf": _JOINED,
+    "wegwarfen": _JOINED,
+    "wegwirft": _JOINED,
+    "zurückgibt": _JOINED,
+    "zurückkam": _JOINED,
+    "zurückkamen": _JOINED,
+}
 
 
 def unknown(words: set[str], dictionary: str) -> set[str]:
@@ -79,8 +95,8 @@ def test_the_dictionary_refuses_a_misspelt_word():
 
 
 def test_german():
-    assert unknown(german_forms() | generated("target_words"), "de_DE") == set(GERMAN_EXCEPTIONS)
+    assert unknown(german_forms() | generated("target_words"), "de_DE") <= set(GERMAN_EXCEPTIONS)
 
 
 def test_english():
-    assert unknown(english_forms() | generated("source_words"), "en_US") == set(ENGLISH_EXCEPTIONS)
+    assert unknown(english_forms() | generated("source_words"), "en_US") == set()

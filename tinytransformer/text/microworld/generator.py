@@ -8,10 +8,10 @@ from random import Random
 from tinytransformer.text.microworld.choices import Chooser
 from tinytransformer.text.microworld.examples import Example, finish, source_words_of, text_of
 from tinytransformer.text.microworld.phrases import Draft, Phrase
+from tinytransformer.text.microworld.questions import QUESTIONS
 from tinytransformer.text.microworld.reasons import Contrasted, contrast_of_reasons, found_beside
 from tinytransformer.text.microworld.sentences import (
     AND,
-    QUESTIONS,
     STATEMENTS,
     Pattern,
     coordinate,

@@ -7,9 +7,9 @@ tries again.
 from collections.abc import Callable
 
 from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, TENSES, Chooser
-from tinytransformer.text.microworld.clauses import LOCATION, QUESTION, Clause
+from tinytransformer.text.microworld.clauses import LOCATION, Clause
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase
-from tinytransformer.text.microworld.pronouns import Pronoun, what, who
+from tinytransformer.text.microworld.pronouns import Pronoun
 from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside, has_pronoun
 from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
 
@@ -17,12 +17,11 @@ Pattern = Callable[[Chooser, Draft], Phrase | None]
 
 AND, BUT, FOR = ("and", "und"), ("but", "aber"), ("for", "denn")
 DEGREES = (None, None, ("very", "sehr"))
-QUESTION_WORDS = {"where": "wo", "where to": "wohin", "when": "wann", "why": "warum"}
 
 
 def statement(chooser: Chooser, draft: Draft) -> Phrase:
     """One clause with adverbials, perhaps one of them in front."""
-    clause = chooser.decorate(chooser.clause(chooser.world.actions, negation=0.15), time=0.5, place=0.5)
+    clause = chooser.decorate(chooser.clause(chooser.world.actions, negation=0.12), time=0.55, place=0.6)
     return render_clause(clause, draft, lead=_lead(chooser, clause))
 
 
@@ -193,57 +192,12 @@ def pair(chooser: Chooser, draft: Draft) -> Phrase | None:
     return render_clause(clause, draft)
 
 
-def yes_no(chooser: Chooser, draft: Draft) -> Phrase | None:
-    clause = chooser.decorate(chooser.clause(chooser.world.actions))
-    if clause.subject.person == 1:
-        return None
-    draft.constructions.add("question")
-    return render_clause(clause, draft, QUESTION)
-
-
-def who_what(chooser: Chooser, draft: Draft) -> Phrase | None:
-    """Who does it, what is done, to whom."""
-    clause = chooser.clause(chooser.world.actions)
-    things = clause.accusative and not clause.accusative.noun.classes.isdisjoint(("item", "food", "drink"))
-    if chooser.chance(0.4) and "person" in clause.verb.subject:
-        clause.subject = who()
-        if clause.verb.past == clause.verb.base:
-            return None
-    elif things:
-        clause.accusative = what()
-    elif clause.dative and not clause.accusative and not clause.verb.preposition:
-        clause.dative = who()
-    else:
-        return None
-    if clause.subject.person == 1:
-        return None
-    draft.constructions.add("question")
-    return render_clause(clause, draft, QUESTION)
-
-
-def where_when_why(chooser: Chooser, draft: Draft) -> Phrase | None:
-    clause = chooser.decorate(chooser.clause(chooser.world.actions, tense=chooser.pick(("present", "past"))), time=0.0)
-    if clause.subject.person == 1:
-        return None
-    clause.frequency = None
-    key = chooser.pick(("where", "when", "why"))
-    if key == "where":
-        if not clause.place:
-            return None
-        key = "where" if clause.place_role == LOCATION else "where to"
-        clause.place = None
-    draft.constructions.add("question")
-    unit, word = draft.unit(), key.split()[0]
-    lead = Phrase([(word, unit)], f"(WHADVP (WRB {word}))", [(QUESTION_WORDS[key], unit)])
-    return render_clause(clause, draft, QUESTION, lead)
-
-
-# Each pattern with its share in percent; questions end in a question mark and cannot be joined.
+# Each pattern with its share in percent; what is left are questions.
 STATEMENTS = (
-    (statement, 24),
+    (statement, 27),
     (denial, 10),
-    (state, 3),
-    (description, 4),
+    (state, 2),
+    (description, 2),
     (because, 13),
     (but_too, 3),
     (beside, 3),
@@ -253,4 +207,3 @@ STATEMENTS = (
     (both, 3),
     (pair, 4),
 )
-QUESTIONS = ((yes_no, 4), (who_what, 2), (where_when_why, 2))
