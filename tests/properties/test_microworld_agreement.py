@@ -1,5 +1,5 @@
 """Agreement, derived a second time: the case from the English tree and the verb's line in the lexicon, the forms from
-tables as in a school grammar, written down here. Nothing of the grammar under test is imported, only its output read."""
+tables as in a school grammar, written down here. Nothing of the grammar is imported, only its output read."""
 
 import csv
 import re

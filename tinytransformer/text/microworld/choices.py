@@ -41,7 +41,6 @@ SUBJECT_MANY = (THE,) * 10 + (TWO,) * 2 + (THREE, SOME) + (MANY,) * 2 + (MY,) * 
 OBJECT_ONE = (THE,) * 9 + (A,) * 8 + (MY,) * 2 + (THIS,) * 2
 OBJECT_MANY = (THE,) * 7 + (BARE,) * 7 + (TWO,) * 2 + (THREE, SOME, MANY, THIS, MY, OUR)
 OBJECT_MASS = (THE, BARE)
-NEW_ONE = (A,)
 NEW_MANY = (BARE, BARE, TWO, THREE, MANY, SOME)
 PLACE = (THE,) * 8 + (A, THIS)
 DENIED_ONE = (THE, A)
@@ -78,8 +77,11 @@ class Chooser:
         adjectives = self.world.adjectives_of[noun]
         adjective = self.pick(adjectives) if adjectives and self.chance(0.28) else None
         determiner = self.pick(determiners)
+        family = not noun.classes.isdisjoint(("kin", "sibling"))
         if determiner in self.world.unsuited[noun]:
-            determiner = MY if "kin" in noun.classes else THE
+            determiner = MY if family else THE
+        elif family and determiner is THE and self.chance(0.4):
+            determiner = MY
         return NounPhrase(noun, numbers, determiner, adjective)
 
     def subject(self, verb: Verb, definite: bool = False):
@@ -107,8 +109,10 @@ class Chooser:
         verb = clause.verb
         taken = [clause.subject.noun] if clause.subject.noun else []
         one, many, plural = OBJECT_ONE, OBJECT_MANY, 0.3
-        if "indefinite" in verb.flags:
-            one, many = NEW_ONE, NEW_MANY
+        if "definite" in verb.flags:
+            one, many = DEFINITE, DEFINITE
+        elif "indefinite" in verb.flags:
+            one, many = (A,), (BARE,) if clause.negated else NEW_MANY
         elif clause.negated:
             one, many = DENIED_ONE, DENIED_MANY
         if "many" in verb.flags:

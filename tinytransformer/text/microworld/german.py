@@ -3,7 +3,7 @@
 A main clause puts the finite verb second, a question first, a subordinate clause last; the rest keeps its order.
 """
 
-from tinytransformer.text.microworld.clauses import QUESTION, SUBORDINATE, Clause, Parts
+from tinytransformer.text.microworld.clauses import SUBORDINATE, Clause, Parts
 from tinytransformer.text.microworld.english import moved_object
 from tinytransformer.text.microworld.morphology import AUXILIARIES, REFLEXIVE, SEIN, WAR, present, preterite
 from tinytransformer.text.microworld.phrases import Token
@@ -14,17 +14,24 @@ COMMA = (",", 0)
 def german_clause(clause: Clause, parts: Parts, form: str, lead) -> list[Token]:
     """The German tokens of a clause; commas between clauses may come doubled, the sentence drops those too many."""
     finite, right = _brackets(clause, parts)
+    sich = _reflexive(clause, parts)
     first = lead or moved_object(clause, parts)
     subject = [*parts.subject.german, *parts.subject.trailing]
     middle = _middle_field(clause, parts, lead)
     after = _final_field(parts)
     if form == SUBORDINATE:
-        return [*(first.german if first else []), *subject, *middle, *_verb_last(clause, finite, right), *after]
-    if first:
-        return [*first.german, finite, *subject, *middle, *right, *after]
-    if form == QUESTION and not clause.subject.moves:
-        return [finite, *subject, *middle, *right, *after]
-    return [*subject, finite, *middle, *right, *after]
+        return [*(first.german if first else []), *subject, *sich, *middle, *_verb_last(clause, finite, right), *after]
+    if first or clause.inverted:
+        # sich comes before a subject that is not a pronoun: "Gestern hat sich der Mann …", "… hat er sich …".
+        behind = [*subject, *sich] if clause.subject.is_pronoun else [*sich, *subject]
+        return [*(first.german if first else []), finite, *behind, *middle, *right, *after]
+    return [*subject, finite, *sich, *middle, *right, *after]
+
+
+def _reflexive(clause: Clause, parts: Parts) -> list[Token]:
+    if not (clause.verb and clause.verb.reflexive):
+        return []
+    return [(REFLEXIVE[clause.subject.person, clause.subject.german_plural], parts.verb)]
 
 
 def _brackets(clause: Clause, parts: Parts) -> tuple[Token, list[Token]]:
@@ -60,8 +67,6 @@ def _middle_field(clause: Clause, parts: Parts, lead) -> list[Token]:
     Definite objects come before the word that negates; manner comes before an indefinite accusative.
     """
     words: list[Token] = []
-    if clause.verb and clause.verb.reflexive:
-        words.append((REFLEXIVE[clause.subject.person, clause.subject.german_plural], parts.verb))
     dative, accusative = clause.dative, clause.accusative
     if accusative and (accusative.moves or accusative.is_pronoun):
         words += [] if accusative.moves else parts.accusative.german

@@ -28,14 +28,14 @@ def statement(chooser: Chooser, draft: Draft) -> Phrase:
 def _lead(chooser: Chooser, clause: Clause) -> str | None:
     if clause.time and chooser.chance(0.55):
         return "time"
-    if clause.place and clause.place_role == LOCATION and not clause.negated and chooser.chance(0.12):
+    if clause.place and clause.place_role == LOCATION and LOCATION not in clause.verb.slots and chooser.chance(0.15):
         return "place"
     return None
 
 
 def denial(chooser: Chooser, draft: Draft) -> Phrase:
     """A negated sentence, mostly with an indefinite object: kein."""
-    verbs = chooser.world.states if chooser.chance(0.4) else chooser.world.actions
+    verbs = chooser.world.states if chooser.chance(0.2) else chooser.world.deniable
     clause = chooser.clause(verbs, negation=1.0)
     if chooser.chance(0.3):
         chooser.decorate(clause)
@@ -146,6 +146,8 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
     if not relations:
         return None
     verb, role = chooser.pick(relations)
+    if verb is clause.verb:
+        return None
     inner = Clause(None, verb, chooser.pick(("present", "past")))
     inner.subject = head if role == "subject" else chooser.subject(verb)
     chooser.settle_tense(inner)

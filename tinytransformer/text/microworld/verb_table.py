@@ -6,6 +6,7 @@ from tinytransformer.text.microworld.entries import PREPOSITIONS, Adverb, Slot, 
 from tinytransformer.text.microworld.tables import Row, Unique, read_table
 
 _ROLES = {"acc": "accusative", "dat": "dative", "to": "direction", "at": "location"}
+_FLAGS = ("state", "event", "wish", "handy", "indefinite", "definite", "many")
 
 
 def read_verbs(folder: Traversable, classes, adverbs: tuple[Adverb, ...]) -> tuple[Verb, ...]:
@@ -42,9 +43,7 @@ def _verb(row: Row, classes, manners) -> Verb:
         slots=_slots(row, classes),
         where=row.each_of("where", classes, "classes.csv"),
         manner=row.each_of("manner", manners, "adverbs.csv with the kind manner"),
-        flags=frozenset(
-            row.each_of("flags", ("state", "event", "wish", "handy", "indefinite", "many"), "the header of verbs.csv")
-        ),
+        flags=frozenset(row.each_of("flags", _FLAGS, "the header of verbs.csv")),
     )
 
 

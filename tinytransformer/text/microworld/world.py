@@ -70,6 +70,7 @@ class World:
         self.actions = tuple(verb for verb in lexicon.verbs if verb not in clauses and verb not in states)
         self.events = tuple(verb for verb in self.actions if "event" in verb.flags and verb.past != verb.base)
         self.wishes = tuple(verb for verb in self.actions if "wish" not in verb.flags)
+        self.deniable = tuple(v for v in lexicon.verbs if "accusative" in v.slots and "definite" not in v.flags)
         self.handy = tuple(verb for verb in lexicon.verbs if "handy" in verb.flags)
         self.find = next(verb for verb in lexicon.verbs if verb.key == "find")
         self.relations = {noun: self._relations(noun) for noun in nouns}
@@ -99,7 +100,7 @@ def _unsuited(noun: Noun) -> frozenset[Determiner]:
     if "kin" in noun.classes:
         return frozenset((A, THIS, EVERY, BARE, TWO, THREE, MANY, SOME))
     if "sibling" in noun.classes:
-        return frozenset((THIS, EVERY, BARE, MANY, SOME))
+        return frozenset((A, THIS, EVERY, BARE, MANY, SOME))
     return frozenset() if not noun.classes.isdisjoint(_OWNED) else frozenset((MY, OUR))
 
 
