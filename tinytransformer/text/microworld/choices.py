@@ -41,6 +41,7 @@ SUBJECT_MANY = (THE,) * 10 + (TWO,) * 2 + (THREE, SOME) + (MANY,) * 2 + (MY,) * 
 OBJECT_ONE = (THE,) * 9 + (A,) * 8 + (MY,) * 2 + (THIS,) * 2
 OBJECT_MANY = (THE,) * 7 + (BARE,) * 7 + (TWO,) * 2 + (THREE, SOME, MANY, THIS, MY, OUR)
 OBJECT_MASS = (THE, BARE)
+GIVEN_MANY = (THE,) * 5 + (TWO, THREE, SOME, MANY, MY)  # no bare plural: not *showed the boss birds*
 NEW_MANY = (BARE, BARE, TWO, THREE, MANY, SOME)
 PLACE = (THE,) * 8 + (A, THIS)
 DENIED_ONE = (THE, A)
@@ -69,7 +70,7 @@ class Chooser:
         plural = 1.0 if "paired" in noun.classes else plural
         numbers = noun.numbers[0] if single or not self.chance(plural) else noun.numbers[1]
         if noun.mass:
-            determiners = OBJECT_MASS if BARE in many else DEFINITE
+            determiners = DEFINITE if many is DEFINITE else OBJECT_MASS
         elif numbers[0] != numbers[1]:
             determiners = DEFINITE
         else:
@@ -115,6 +116,8 @@ class Chooser:
             one, many = (A,), (BARE,) if clause.negated else NEW_MANY
         elif clause.negated:
             one, many = DENIED_ONE, DENIED_MANY
+        elif "dative" in verb.slots:
+            many = GIVEN_MANY
         if "many" in verb.flags:
             plural = 1.0
         for role in verb.slots:

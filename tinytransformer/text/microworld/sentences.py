@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, TENSES, Chooser
 from tinytransformer.text.microworld.clauses import LOCATION, Clause
+from tinytransformer.text.microworld.morphology import THE, THIS
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase
 from tinytransformer.text.microworld.pronouns import Pronoun
 from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside, has_pronoun
@@ -157,6 +158,8 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
         and role == "subject"
     ):
         return None
+    if head.determiner is THIS:
+        head.determiner = THE
     attach_relative(head, inner, role)
     return render_clause(clause, draft)
 
@@ -185,7 +188,7 @@ def pair(chooser: Chooser, draft: Draft) -> Phrase | None:
         clause.subject = Pair(clause.subject, other)
     elif clause.accusative:
         noun = chooser.pick(chooser.world.fillers[verb, "accusative"])
-        if clause.accusative.noun is noun:
+        if clause.accusative.noun is noun or clause.accusative.noun.classes.isdisjoint(noun.classes):
             return None
         conjunction = ("or", "oder") if clause.modal and chooser.chance(0.6) else AND
         clause.accusative = Pair(clause.accusative, chooser.noun_phrase(noun), conjunction)
