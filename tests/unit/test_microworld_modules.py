@@ -36,6 +36,15 @@ def test_imports_run_downhill(name):
             assert module == "tinytransformer.resources" or module.split(".")[0] in sys.stdlib_module_names
 
 
+def test_randomness_comes_only_from_random_random():
+    """``choice``, ``shuffle`` and ``hash`` may differ between Python versions and processes; ``random()`` does not."""
+    banned = {"choice", "choices", "shuffle", "sample", "randrange", "randint", "uniform", "getrandbits"}
+    for path in FOLDER.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert not {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & banned, path.name
+        assert not {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & {"hash", "id"}, path.name
+
+
 def test_files_are_short():
     for path in FOLDER.glob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 250, path.name

@@ -6,28 +6,30 @@ from typing import Any
 from tinytransformer.text.microworld.entries import Noun
 from tinytransformer.text.microworld.phrases import Draft, Phrase, Token
 
-CONSTRUCTIONS = (
-    "adjective",
-    "plural",
-    "verb_second",
-    "clause_weil",
-    "clause_dass",
-    "clause_als",
-    "clause_relative",
-    "separable",
-    "perfect_haben",
-    "perfect_sein",
-    "modal",
-    "negation_nicht",
-    "negation_kein",
-    "dative_object",
-    "preposition_dative",
-    "preposition_accusative",
-    "time_place",
-    "question",
-    "compound",
-    "pronoun",
-)
+# The constructions of German that an example may show, so that scores can be reported for each.
+CONSTRUCTIONS = {
+    "article": "an article or a word like it, by gender, case and number",
+    "adjective": "an adjective with its ending",
+    "plural": "a German plural",
+    "verb_second": "something other than the subject first, then the verb, then the subject",
+    "clause_weil": "verb last after weil",
+    "clause_dass": "verb last after dass",
+    "clause_als": "verb last after als",
+    "clause_relative": "verb last in a relative clause",
+    "separable": "a verb with a separable prefix, separated or not",
+    "perfect_haben": "perfect with haben, participle last",
+    "perfect_sein": "perfect with sein, participle last",
+    "modal": "modal verb or werden, infinitive last",
+    "negation_nicht": "nicht",
+    "negation_kein": "kein",
+    "dative_object": "a dative object",
+    "preposition_dative": "a preposition with the dative",
+    "preposition_accusative": "a preposition with the accusative",
+    "time_place": "time and place, in German in this order",
+    "question": "a question with or without a question word",
+    "compound": "clauses or phrases joined by und, aber, denn or oder",
+    "pronoun": "a pronoun with an antecedent in the sentence",
+}
 _CLOSING = (",", ".", "?")
 
 

@@ -120,6 +120,8 @@ class NounPhrase:
 
     def _note(self, draft: Draft) -> None:
         draft.nouns.append(self.noun)
+        if self.determiner.forms:
+            draft.constructions.add("article")
         if self.german_plural:
             draft.constructions.add("plural")
         if self.adjective:
