@@ -75,7 +75,7 @@ class Chooser:
             determiners = DEFINITE
         else:
             determiners = many if numbers[0] else one
-        adjectives = self.world.adjectives_of[noun]
+        adjectives = self.world.attributes_of[noun]
         adjective = self.pick(adjectives) if adjectives and self.chance(0.28) else None
         determiner = self.pick(determiners)
         family = not noun.classes.isdisjoint(("kin", "sibling"))
@@ -162,7 +162,7 @@ class Chooser:
     def _generalise(self, subject) -> None:
         """*The farmer* becomes *every farmer*."""
         single = isinstance(subject, NounPhrase) and subject.determiner is THE and not subject.plural
-        if single and not subject.noun.mass and EVERY not in self.world.unsuited[subject.noun]:
+        if single and "person" in subject.noun.classes and EVERY not in self.world.unsuited[subject.noun]:
             subject.determiner = EVERY
 
     def settle_tense(self, clause: Clause) -> None:

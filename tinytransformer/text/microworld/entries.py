@@ -84,6 +84,7 @@ class Adjective:
     classes: frozenset[str]
     excluded: frozenset[str]
     gradable: bool  # can be *very* or *too* …
+    attributive: bool  # can stand before its noun
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,11 +112,16 @@ def _adjectives(folder: Traversable, wider: dict[str, frozenset[str]]) -> tuple[
         asked = row.words("classes")
         for name in asked:
             row.check_known(name.removeprefix("!"), "classes", wider, "classes.csv")
-        classes = frozenset(name for name in asked if not name.startswith("!"))
-        excluded = frozenset(name[1:] for name in asked if name.startswith("!"))
-        gradable = row.one_of("degree", ("", "no")) == ""
         adjectives.append(
-            Adjective(english, german, row["stem"] or german.removesuffix("e"), classes, excluded, gradable)
+            Adjective(
+                english=english,
+                german=german,
+                stem=row["stem"] or german.removesuffix("e"),
+                classes=frozenset(name for name in asked if not name.startswith("!")),
+                excluded=frozenset(name[1:] for name in asked if name.startswith("!")),
+                gradable=row.one_of("degree", ("", "no")) == "",
+                attributive=row.one_of("position", ("", "after")) == "",
+            )
         )
     return tuple(adjectives)
 

@@ -11,6 +11,7 @@ QUESTION_WORDS = {"where": "wo", "where to": "wohin", "when": "wann", "why": "wa
 
 def yes_no(chooser: Chooser, draft: Draft) -> Phrase | None:
     clause = chooser.decorate(chooser.clause(chooser.world.actions))
+    clause.frequency = None
     if clause.subject.person == 1:
         return None
     draft.constructions.add("question")

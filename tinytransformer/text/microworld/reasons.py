@@ -58,6 +58,7 @@ def _action(chooser: Chooser, reason: Reason, done: bool, wanted: bool) -> Claus
     if action.accusative:
         one = OBJECT_ONE if done else DEFINITE
         action.accusative = chooser.noun_phrase(action.accusative.noun, one, DEFINITE)
+        action.accusative.adjective = None  # it could contradict the reason: the dry cake because it was fresh
     return action
 
 

@@ -6,7 +6,15 @@ tries again.
 
 from collections.abc import Callable
 
-from tinytransformer.text.microworld.choices import DEFINITE, SUBJECT_MANY, SUBJECT_ONE, TENSES, Chooser
+from tinytransformer.text.microworld.choices import (
+    DEFINITE,
+    OBJECT_MANY,
+    OBJECT_ONE,
+    SUBJECT_MANY,
+    SUBJECT_ONE,
+    TENSES,
+    Chooser,
+)
 from tinytransformer.text.microworld.clauses import LOCATION, Clause
 from tinytransformer.text.microworld.morphology import THE, THIS
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase
@@ -190,8 +198,9 @@ def pair(chooser: Chooser, draft: Draft) -> Phrase | None:
         noun = chooser.pick(chooser.world.fillers[verb, "accusative"])
         if clause.accusative.noun is noun or clause.accusative.noun.classes.isdisjoint(noun.classes):
             return None
+        determiners = (DEFINITE, DEFINITE) if clause.accusative.definite else (OBJECT_ONE, OBJECT_MANY)
         conjunction = ("or", "oder") if clause.modal and chooser.chance(0.6) else AND
-        clause.accusative = Pair(clause.accusative, chooser.noun_phrase(noun), conjunction)
+        clause.accusative = Pair(clause.accusative, chooser.noun_phrase(noun, *determiners), conjunction)
     else:
         return None
     return render_clause(clause, draft)

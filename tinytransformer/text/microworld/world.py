@@ -55,6 +55,9 @@ class World:
         self.adjectives_of: dict[Noun, tuple[Adjective, ...]] = {
             noun: tuple(a for a in lexicon.adjectives if suits(a, noun)) for noun in nouns
         }
+        self.attributes_of = {
+            noun: tuple(a for a in adjectives if a.attributive) for noun, adjectives in self.adjectives_of.items()
+        }
         self.unsuited = {noun: _unsuited(noun) for noun in nouns}
         self.describable = tuple(noun for noun in nouns if self.adjectives_of[noun])
         self.fillers: dict[tuple[Verb, str], tuple[Noun, ...]] = {}
@@ -101,7 +104,8 @@ def _unsuited(noun: Noun) -> frozenset[Determiner]:
         return frozenset((A, THIS, EVERY, BARE, TWO, THREE, MANY, SOME))
     if "sibling" in noun.classes:
         return frozenset((A, THIS, EVERY, BARE, MANY, SOME))
-    return frozenset() if not noun.classes.isdisjoint(_OWNED) else frozenset((MY, OUR))
+    bare = (BARE,) if "person" in noun.classes else ()
+    return frozenset(bare if not noun.classes.isdisjoint(_OWNED) else (MY, OUR, *bare))
 
 
 def suits(adjective: Adjective, noun: Noun) -> bool:
