@@ -69,6 +69,10 @@ class Chooser:
         single = len(noun.numbers) == 1 or "kin" in noun.classes
         plural = 1.0 if "paired" in noun.classes else plural
         numbers = noun.numbers[0] if single or not self.chance(plural) else noun.numbers[1]
+        return self.phrase(noun, numbers, one, many)
+
+    def phrase(self, noun: Noun, numbers: tuple[int, int], one=OBJECT_ONE, many=OBJECT_MANY) -> NounPhrase:
+        """A phrase around the noun in the given English and German number."""
         if noun.mass:
             determiners = DEFINITE if many is DEFINITE else OBJECT_MASS
         elif numbers[0] != numbers[1]:

@@ -10,6 +10,7 @@ from tinytransformer.text.microworld.examples import Example, finish, source_wor
 from tinytransformer.text.microworld.phrases import Draft, Phrase
 from tinytransformer.text.microworld.questions import QUESTIONS
 from tinytransformer.text.microworld.reasons import Contrasted, contrast_of_reasons, found_beside
+from tinytransformer.text.microworld.rivals import rivals
 from tinytransformer.text.microworld.sentences import (
     AND,
     STATEMENTS,
@@ -87,11 +88,15 @@ def _long(chooser: Chooser, draft: Draft) -> Phrase:
 
 def _contrasts(chooser: Chooser) -> Iterator[Example]:
     """Contrastive pairs, one sentence after the other; which antecedent comes first is left to chance."""
+    unseen = [[r for r in rivals(chooser.world, plural) if held_out_pair(r.subject, r.object)] for plural in (0, 1)]
     while True:
-        choose, join = (contrast_of_reasons, join_because) if chooser.chance(0.65) else (found_beside, join_found)
-        pair = None
+        pair, join = None, join_because
+        reasons = chooser.chance(0.65)
         while pair is None or not _fits_contrast(*pair, join):
-            pair = choose(chooser)
+            if reasons:
+                pair = contrast_of_reasons(chooser, unseen[chooser.chance(0.4)])
+            else:
+                pair, join = found_beside(chooser), join_found
         first, second = pair if chooser.chance(0.5) else reversed(pair)
         yield _finished(first, join)
         yield _finished(second, join)

@@ -7,14 +7,16 @@ They and them are *sie* for every German plural. They are worth resolving all th
 German singulars: "The children did not eat the vegetables because they were too tired / too salty" – *sie* / *es*.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tinytransformer.text.microworld.choices import DEFINITE, OBJECT_ONE, Chooser
 from tinytransformer.text.microworld.clauses import BESIDE, Clause
 from tinytransformer.text.microworld.entries import Adjective, Noun, Reason
-from tinytransformer.text.microworld.morphology import ACCUSATIVE, NOMINATIVE, THE, THIRD, WANTED
+from tinytransformer.text.microworld.morphology import ACCUSATIVE, THE, THIRD, WANTED
 from tinytransformer.text.microworld.phrases import NounPhrase
 from tinytransformer.text.microworld.pronouns import Name, Pronoun, english_kind
+from tinytransformer.text.microworld.rivals import Rival
 from tinytransformer.text.microworld.world import suits
 
 
@@ -97,21 +99,22 @@ def _because(nominal, adjective: Adjective, done: bool) -> Clause:
     return clause
 
 
-def contrast_of_reasons(chooser: Chooser) -> tuple[Explained, Explained] | None:
+def contrast_of_reasons(chooser: Chooser, choices: Sequence[Rival]) -> tuple[Explained, Explained]:
     """The same action explained by its subject and by its object: one English word and the German pronoun differ."""
-    reason = chooser.pick(chooser.world.lexicon.reasons)
-    if "accusative" not in reason.verb.slots:
-        return None
-    done = chooser.chance(0.3)
-    action = _action(chooser, reason, done, wanted=False)
-    subject, object_ = action.subject, action.accusative
-    if not _same_but_german(subject, object_, NOMINATIVE):
-        return None
-    first = _adjective(chooser, reason, done, "subject", subject, action)
-    second = _adjective(chooser, reason, done, "object", object_, action)
-    if not (first and second):
-        return None
-    return Explained(action, _because(subject, first, done)), Explained(action, _because(object_, second, done))
+    rival = chooser.pick(choices)
+    subject = chooser.phrase(rival.subject, rival.subject_numbers, DEFINITE, DEFINITE)
+    object_ = chooser.phrase(rival.object, rival.object_numbers, DEFINITE, DEFINITE)
+    object_.adjective = None
+    action = Clause(subject, rival.reason.verb, "past")
+    action.accusative = object_
+    action.negated = not rival.done
+    chooser.settle_tense(action)
+    first, second = chooser.pick(rival.subject_adjectives), chooser.pick(rival.object_adjectives)
+    if subject.adjective is first:
+        subject.adjective = None
+    return Explained(action, _because(subject, first, rival.done)), Explained(
+        action, _because(object_, second, rival.done)
+    )
 
 
 def _same_but_german(one, other, case: int) -> bool:

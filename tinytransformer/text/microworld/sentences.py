@@ -19,8 +19,16 @@ from tinytransformer.text.microworld.clauses import LOCATION, Clause
 from tinytransformer.text.microworld.morphology import THE, THIS
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase
 from tinytransformer.text.microworld.pronouns import Pronoun
-from tinytransformer.text.microworld.reasons import Explained, Found, explained, found_beside, has_pronoun
+from tinytransformer.text.microworld.reasons import (
+    Explained,
+    Found,
+    contrast_of_reasons,
+    explained,
+    found_beside,
+    has_pronoun,
+)
 from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
+from tinytransformer.text.microworld.rivals import rivals
 
 Pattern = Callable[[Chooser, Draft], Phrase | None]
 
@@ -72,7 +80,10 @@ def description(chooser: Chooser, draft: Draft) -> Phrase:
 
 def because(chooser: Chooser, draft: Draft) -> Phrase | None:
     """An action and its reason, with because or for."""
-    found = explained(chooser)
+    if chooser.chance(0.45):
+        found = chooser.pick(contrast_of_reasons(chooser, rivals(chooser.world, int(chooser.chance(0.4)))))
+    else:
+        found = explained(chooser)
     if not found:
         return None
     return join_for(found, draft) if chooser.chance(0.3) else join_because(found, draft)

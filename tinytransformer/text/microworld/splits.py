@@ -17,7 +17,7 @@ from tinytransformer.text.microworld.entries import Noun
 
 SPLITS = ("train", "valid", "test", "test_long", "test_novel", "test_pronoun")
 HELD_OUT_PERCENT = 3
-HELD_OUT_PAIRS_PERCENT = 10
+HELD_OUT_PAIRS_PERCENT = 12
 SHORT = (4, 24)
 LONG = (25, 40)
 _MARKS = (",", ".", "?")
