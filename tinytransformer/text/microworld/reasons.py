@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tinytransformer.text.microworld.choices import DEFINITE, OBJECT_ONE, Chooser
 from tinytransformer.text.microworld.clauses import BESIDE, Clause
 from tinytransformer.text.microworld.entries import Adjective, Noun, Reason
-from tinytransformer.text.microworld.morphology import ACCUSATIVE, THE, THIRD, WANTED
+from tinytransformer.text.microworld.morphology import ACCUSATIVE, THIRD, WANTED
 from tinytransformer.text.microworld.phrases import NounPhrase
 from tinytransformer.text.microworld.pronouns import Name, Pronoun, english_kind
 from tinytransformer.text.microworld.rivals import Rival
@@ -152,7 +152,8 @@ def found_beside(chooser: Chooser) -> tuple[Found, Found] | None:
         return None
     plural = 0.5
     things = Choice(
-        chooser.noun_phrase(first, OBJECT_ONE, DEFINITE, plural), chooser.noun_phrase(second, (THE,), (THE,), plural)
+        chooser.noun_phrase(first, OBJECT_ONE, DEFINITE, plural),
+        chooser.noun_phrase(second, DEFINITE, DEFINITE, plural),
     )
     if not _same_but_german(*things, ACCUSATIVE):
         return None
