@@ -54,6 +54,17 @@ def test_a_new_noun_and_verb_are_used(folder):
     assert any("gekitzelt" in target for target in text)
 
 
+def test_a_verb_without_enough_nouns_is_refused(folder):
+    append(folder, "classes.csv", "robot,")
+    append(folder, "nouns.csv", "android, androids, Androide, m, Androiden, Androiden, robot")
+    line = "oil oiled oiled, ölen ölt ölte geölt, haben, robot, acc robot"
+    number = append(folder, "verbs.csv", line)
+    with pytest.raises(
+        LexiconError, match=f"verbs.csv, line {number}: 1 nouns can be the subject of 'oil', but it takes 2"
+    ):
+        World(load_lexicon(folder))
+
+
 @pytest.mark.parametrize(
     ("file", "line", "message"),
     [

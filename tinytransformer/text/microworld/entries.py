@@ -70,6 +70,7 @@ class Verb:
     where: tuple[str, ...]
     manner: tuple[str, ...]
     flags: frozenset[str]
+    line: int  # in verbs.csv
 
     @cached_property
     def key(self) -> str:

@@ -44,6 +44,7 @@ def _verb(row: Row, classes, manners) -> Verb:
         where=row.each_of("where", classes, "classes.csv"),
         manner=row.each_of("manner", manners, "adverbs.csv with the kind manner"),
         flags=frozenset(row.each_of("flags", _FLAGS, "the header of verbs.csv")),
+        line=row.line,
     )
 
 

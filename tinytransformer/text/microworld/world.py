@@ -24,6 +24,7 @@ from tinytransformer.text.microworld.morphology import (
     A,
     Determiner,
 )
+from tinytransformer.text.microworld.tables import LexiconError
 
 # Which tense words of adverbs.csv go with which tense or modal.
 _TIMES = {
@@ -66,6 +67,7 @@ class World:
             for role, slot in verb.slots.items():
                 self.fillers[verb, role] = _belonging(nouns, slot.classes, role)
             self.fillers[verb, "where"] = _belonging(nouns, verb.where, "location")
+            self._check(verb)
         clauses = tuple(verb for verb in lexicon.verbs if "that" in verb.slots)
         states = tuple(verb for verb in lexicon.verbs if "state" in verb.flags)
         self.that_verbs = clauses
@@ -86,6 +88,19 @@ class World:
             "perfect": tuple(adverb for adverb in often if adverb.tense == "any"),
         }
         self.manners = {adverb.english[0]: adverb for adverb in lexicon.adverbs if adverb.kind == "manner"}
+
+    def _check(self, verb: Verb) -> None:
+        """Each role must find a noun, even if the other roles of the clause have taken some of its nouns."""
+        roles = ["subject", *(role for role in verb.slots if role != "that")]
+        for role in roles:
+            nouns = self.fillers[verb, role]
+            others = [self.fillers[verb, other] for other in roles if other != role]
+            needed = 1 + sum(any(noun in other for noun in nouns) for other in others)
+            if len(nouns) < needed:
+                raise LexiconError(
+                    f"verbs.csv, line {verb.line}: {len(nouns)} nouns can be the {role} of {verb.key!r}, but it takes "
+                    f"{needed}. Name a wider class, or add nouns to nouns.csv (places with their prepositions)."
+                )
 
     def _relations(self, noun: Noun) -> tuple[tuple[Verb, str], ...]:
         """The verbs of relative clauses about the noun, each with the noun's role."""
