@@ -5,7 +5,8 @@ The letters in shape comments, everywhere in this package:
     B batch · S source length, or any number of keys · T target length, or any number of queries · H heads ·
     D = d_model · V vocabulary · d_k, d_v: features of a key and of a value in one head
 
-Read the rooms in the order in which a sentence walks through them; so far: model, inspection.
+Read the rooms in the order in which a sentence walks through them; so far: text, model,
+inspection; `cli` is the front door, ``python -m tinytransformer``.
 """
 
 from importlib import import_module
