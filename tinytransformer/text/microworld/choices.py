@@ -122,8 +122,10 @@ class Chooser:
             one, many = DENIED_ONE, DENIED_MANY
         elif "dative" in verb.slots:
             many = GIVEN_MANY
-        if "many" in verb.flags:
+        if "many" in verb.flags or ("own" in verb.flags and clause.subject.plural):
             plural = 1.0
+        elif "one" in verb.flags or "own" in verb.flags:
+            plural = 0.0
         for role in verb.slots:
             if role == "accusative":
                 clause.accusative = self.noun_phrase(self._other(verb, role, taken), one, many, plural)
@@ -134,10 +136,23 @@ class Chooser:
                 clause.prepositional = self.noun_phrase(self._other(verb, role, taken), one, many)
             elif role != "that":
                 self._place(clause, role, self._other(verb, role, taken))
+        self._adapt(clause)
         return clause
 
+    def _adapt(self, clause: Clause) -> None:
+        """What the noun phrases of a clause owe to each other and to the verb."""
+        flags, given, to = clause.verb.flags, clause.accusative, clause.dative
+        if given and "plain" in flags:
+            given.adjective = None
+        if to and to.plural and "each" in flags and not given.plural and not given.noun.mass:
+            clause.dative = self.phrase(to.noun, to.noun.numbers[0], SUBJECT_ONE, SUBJECT_MANY)
+        if clause.subject.person == 1 and clause.subject.plural:
+            for phrase in (given, clause.dative, clause.prepositional):
+                if phrase and phrase.determiner is MY:
+                    phrase.determiner = OUR
+
     def _place(self, clause: Clause, role: str, noun: Noun) -> None:
-        clause.place = self.noun_phrase(noun, PLACE, DEFINITE, plural=0.0)
+        clause.place = self.noun_phrase(noun, DEFINITE if role == "direction" else PLACE, DEFINITE, plural=0.0)
         clause.place_role = role
 
     def clause(self, verbs: Sequence[Verb], tense: str | None = None, negation: float = 0.0) -> Clause:
@@ -170,10 +185,15 @@ class Chooser:
             subject.determiner = EVERY
 
     def settle_tense(self, clause: Clause) -> None:
-        """*They read* could be present or past; in the past such a verb takes *have*."""
+        """*They read* could be present or past: such a verb takes *have*."""
         verb, subject = clause.verb, clause.subject
-        if clause.tense == "past" and verb.past == verb.base and not clause.negated:
-            clause.tense = "perfect" if subject.plural or subject.person == 1 else "past"
+        if (
+            verb.past == verb.base
+            and not clause.negated
+            and not clause.modal
+            and (subject.plural or subject.person == 1)
+        ):
+            clause.tense = "perfect"
 
     def decorate(self, clause: Clause, time: float = 0.3, place: float = 0.35, manner: float = 0.2) -> Clause:
         """Add adverbials: a place only where the verb has none, manner and frequency only to positive sentences."""
@@ -181,10 +201,12 @@ class Chooser:
         times = world.times.get(clause.modal or clause.tense)
         if "state" in verb.flags:
             return clause
-        if times and self.chance(time):
+        if "lasting" in verb.flags:
+            pass
+        elif times and self.chance(time):
             clause.time = self.pick(times)
-        elif not clause.modal and not clause.negated and self.chance(0.15):
-            clause.frequency = self.pick(world.frequencies[clause.tense])
+        elif clause.tense == "present" and _habitual(clause) and self.chance(0.4):
+            clause.frequency = self.pick(world.frequencies)
         if clause.negated:
             return clause
         places = world.fillers[verb, "where"]
@@ -193,6 +215,12 @@ class Chooser:
         elif verb.manner and not clause.frequency and self.chance(manner):
             clause.manner = world.manners[self.pick(verb.manner)]
         return clause
+
+
+def _habitual(clause: Clause) -> bool:
+    """Whether it can be said to happen often or never: not what nobody plans, and not with two or three things."""
+    counted = any(getattr(argument, "determiner", None) in (TWO, THREE) for argument in clause.arguments)
+    return not clause.modal and not clause.negated and not counted and "wish" not in clause.verb.flags
 
 
 def _can_want(subject) -> bool:

@@ -3,7 +3,7 @@
 A main clause puts the finite verb second, a question first, a subordinate clause last; the rest keeps its order.
 """
 
-from tinytransformer.text.microworld.clauses import SUBORDINATE, Clause, Parts
+from tinytransformer.text.microworld.clauses import LOCATION, SUBORDINATE, Clause, Parts
 from tinytransformer.text.microworld.english import moved_object
 from tinytransformer.text.microworld.morphology import AUXILIARIES, REFLEXIVE, SEIN, WAR, present, preterite
 from tinytransformer.text.microworld.phrases import Token
@@ -64,7 +64,7 @@ def _verb_last(clause: Clause, finite: Token, right: list[Token]) -> list[Token]
 def _middle_field(clause: Clause, parts: Parts, lead) -> list[Token]:
     """Pronouns, definite dative, time, indefinite dative, accusative, nicht, predicate, manner, place.
 
-    Definite objects come before the word that negates; manner comes before an indefinite accusative.
+    Definite objects come before the word that negates; manner and place come before an indefinite accusative.
     """
     words: list[Token] = []
     dative, accusative = clause.dative, clause.accusative
@@ -81,14 +81,21 @@ def _middle_field(clause: Clause, parts: Parts, lead) -> list[Token]:
     words += _adverbials(parts, lead)
     if dative:
         words += parts.dative.german
-    indefinite = accusative is not None and not accusative.definite
-    if indefinite and parts.manner:
-        words += parts.manner.german
+    manner, place = parts.manner, parts.place
+    if accusative and not accusative.definite:
+        early = (manner, place) if _is_free(clause) else (manner,)
+        words += _in_order(early, lead)
+        manner, place = None, None if _is_free(clause) else place
     if accusative:
         words += parts.accusative.german
     if parts.nicht:
         words.append(("nicht", parts.nicht))
-    return words + _end_of_middle(parts, lead, manner=not indefinite)
+    return words + _in_order((manner, parts.prepositional, place, parts.predicate), lead)
+
+
+def _is_free(clause: Clause) -> bool:
+    """Whether the place is where it happens, not something that the verb asks for."""
+    return clause.place_role == LOCATION and LOCATION not in clause.verb.slots
 
 
 def _adverbials(parts: Parts, lead) -> list[Token]:
@@ -100,12 +107,8 @@ def _adverbials(parts: Parts, lead) -> list[Token]:
     return words
 
 
-def _end_of_middle(parts: Parts, lead, manner: bool) -> list[Token]:
-    words: list[Token] = []
-    for phrase in (parts.manner if manner else None, parts.prepositional, parts.place, parts.predicate):
-        if phrase and phrase is not lead:
-            words += phrase.german
-    return words
+def _in_order(phrases, lead) -> list[Token]:
+    return [token for phrase in phrases if phrase and phrase is not lead for token in phrase.german]
 
 
 def _final_field(parts: Parts) -> list[Token]:

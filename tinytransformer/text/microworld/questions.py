@@ -26,7 +26,7 @@ def who_what(chooser: Chooser, draft: Draft) -> Phrase | None:
         clause.subject = who()
         if clause.verb.past == clause.verb.base:
             return None
-    elif things:
+    elif things and "unasked" not in clause.verb.flags:
         clause.accusative = what()
     elif clause.dative and not clause.accusative and not clause.verb.preposition:
         clause.dative = who()

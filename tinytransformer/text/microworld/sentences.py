@@ -118,15 +118,14 @@ def join_found(found: Found, draft: Draft) -> Phrase:
 
 
 def coordinate(left: Phrase, conjunction: tuple[str, str], right: Phrase, draft: Draft) -> Phrase:
-    """Two main clauses; German sets a comma before aber and denn, but not before und."""
+    """Two main clauses. German must set a comma before aber and denn and may before und: it does, for clarity."""
     english, german = conjunction
     unit, comma = draft.unit(), draft.unit()
     draft.constructions.add("compound")
-    between = [(german, unit)] if german == "und" else [(",", comma), (german, unit)]
     return Phrase(
         [*left.english, (",", comma), (english, unit), *right.english],
         f"(S {left.tree} (, ,) (CC {english}) {right.tree})",
-        [*left.german, *between, *right.german],
+        [*left.german, (",", comma), (german, unit), *right.german],
     )
 
 
@@ -142,7 +141,7 @@ def when(chooser: Chooser, draft: Draft) -> Phrase:
     """*When the boy opened the door, the dog ran away.*"""
     before = chooser.clause(chooser.world.events, tense="past")
     before.preterite = True
-    clause = chooser.clause(chooser.world.actions, tense="past", negation=0.1)
+    clause = chooser.clause(chooser.world.actions, tense="past")
     if clause.tense == "perfect":
         clause.tense = "past"
     opening = subordinate(("when", "als"), before, draft)
@@ -168,7 +167,7 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
     verb, role = chooser.pick(relations)
     if verb is clause.verb:
         return None
-    inner = Clause(None, verb, chooser.pick(("present", "past")))
+    inner = Clause(None, verb, "present" if "state" in verb.flags else "past")
     inner.subject = head if role == "subject" else chooser.subject(verb)
     chooser.settle_tense(inner)
     chooser.fill(inner)

@@ -6,7 +6,10 @@ from tinytransformer.text.microworld.entries import PREPOSITIONS, Adverb, Slot, 
 from tinytransformer.text.microworld.tables import Row, Unique, read_table
 
 _ROLES = {"acc": "accusative", "dat": "dative", "to": "direction", "at": "location"}
-_FLAGS = ("state", "event", "wish", "handy", "indefinite", "definite", "many")
+_FLAGS = (
+    "definite", "indefinite", "many", "one", "plain", "own", "each",
+    "state", "lasting", "event", "wish", "unasked", "handy",
+)  # fmt: skip
 
 
 def read_verbs(folder: Traversable, classes, adverbs: tuple[Adverb, ...]) -> tuple[Verb, ...]:

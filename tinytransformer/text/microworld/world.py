@@ -81,12 +81,7 @@ class World:
         self.relations = {noun: self._relations(noun) for noun in nouns}
         times = [adverb for adverb in lexicon.adverbs if adverb.kind == "time"]
         self.times = {key: tuple(a for a in times if a.tense in words) for key, words in _TIMES.items()}
-        often = [adverb for adverb in lexicon.adverbs if adverb.kind in ("frequency", "never")]
-        self.frequencies = {
-            "present": tuple(often),
-            "past": tuple(adverb for adverb in often if adverb.tense == "any"),
-            "perfect": tuple(adverb for adverb in often if adverb.tense == "any"),
-        }
+        self.frequencies = tuple(adverb for adverb in lexicon.adverbs if adverb.kind in ("frequency", "never"))
         self.manners = {adverb.english[0]: adverb for adverb in lexicon.adverbs if adverb.kind == "manner"}
 
     def _check(self, verb: Verb) -> None:
@@ -104,7 +99,8 @@ class World:
 
     def _relations(self, noun: Noun) -> tuple[tuple[Verb, str], ...]:
         """The verbs of relative clauses about the noun, each with the noun's role."""
-        found = [(verb, "subject") for verb in self.actions if noun in self.fillers[verb, "subject"]]
+        verbs = self.actions + self.states * 3  # a state is what relative clauses are for
+        found = [(verb, "subject") for verb in verbs if noun in self.fillers[verb, "subject"]]
         for role in ("accusative", "dative"):
             plain = [
                 verb for verb in self.actions if role in verb.slots and len(verb.slots) == 1 and not verb.preposition
@@ -119,7 +115,7 @@ def _unsuited(noun: Noun) -> frozenset[Determiner]:
         return frozenset((A, THIS, EVERY, BARE, TWO, THREE, MANY, SOME))
     if "sibling" in noun.classes:
         return frozenset((A, THIS, EVERY, BARE, MANY, SOME))
-    bare = (BARE,) if "person" in noun.classes else ()
+    bare = (BARE,) if "person" in noun.classes else (TWO, THREE) if "paired" in noun.classes else ()
     return frozenset(bare if not noun.classes.isdisjoint(_OWNED) else (MY, OUR, *bare))
 
 
