@@ -10,6 +10,7 @@ import time
 from collections import Counter
 
 from tinytransformer.text.microworld import CONSTRUCTIONS, SPLITS, generate
+from tinytransformer.text.microworld.world import embedded_world
 
 _PEAK = """
 import resource
@@ -47,23 +48,29 @@ def main() -> None:
 
 
 def report_variety(count: int = 50_000) -> None:
-    """Share of each construction, and an estimate of the number of distinct sentences."""
+    """Share of each construction, and how many sentences there are."""
     counts: Counter[str] = Counter()
-    by_length: dict[int, Counter[str]] = {}
+    sources = set()
     for example in generate("train", count, seed=1):
         counts.update(example.constructions)
-        by_length.setdefault(len(example.source_words), Counter())[example.source] += 1
+        sources.add(example.source)
     for name in CONSTRUCTIONS:
         print(f"{name:23} {counts[name] / count:6.1%} of training sentences")
-    print(f"{sum(map(len, by_length.values())):,} of {count:,} sentences distinct")
-    print(f"at least {sum(map(lower_bound, by_length.values())):,.0f} possible, by collisions within each length")
+    print(f"{len(sources):,} of {count:,} sentences distinct")
+    print(
+        f"{sentences_of_one_pattern():,} sentences possible in one pattern alone: the A noun verb-ed the B noun, time"
+    )
 
 
-def lower_bound(sources: Counter[str]) -> float:
-    """Of N equally likely sentences, k draws collide k²/2N times; unequal ones collide more, so N is at least this."""
-    draws = sources.total()
-    collisions = sum(n * (n - 1) // 2 for n in sources.values())
-    return draws * (draws - 1) / 2 / max(collisions, 1)
+def sentences_of_one_pattern() -> int:
+    """How many sentences *the (adjective) noun verb-ed the (adjective) noun, time* can make: counted, not estimated."""
+    world = embedded_world()
+
+    def phrases(verb, role: str) -> int:
+        return sum(1 + len(world.attributes_of[noun]) for noun in world.fillers[verb, role])
+
+    verbs = [verb for verb in world.actions if list(verb.slots) == ["accusative"] and verb.past != verb.base]
+    return sum(phrases(verb, "subject") * phrases(verb, "accusative") for verb in verbs) * len(world.times["past"])
 
 
 if __name__ == "__main__":

@@ -1,19 +1,21 @@
 """The generator: splits, determinism, annotations and the share of each construction."""
 
 import hashlib
+import importlib.util
 import itertools
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from tinytransformer.text.microworld import CONSTRUCTIONS, SPLITS, generate
 from tinytransformer.text.microworld.splits import held_out_combination, held_out_pair
-from tinytransformer.text.microworld.world import embedded_world
 
+ROOT = Path(__file__).resolve().parents[2]
 COUNTS = {"train": 20_000, "valid": 1000, "test": 1000, "test_long": 600, "test_novel": 1000, "test_pronoun": 1000}
 MARKS = {",", ".", "?"}
 ANAPHORIC = {"he", "she", "it", "they", "him", "her", "them"}
@@ -180,6 +182,23 @@ def test_contrastive_pairs_cover_they_and_them(corpus):
     assert min(words.values()) >= 10, words
 
 
+def test_several_people_do_not_share_what_is_theirs(corpus):
+    """What two readings of the corpus faulted stays away: *we … my*, several people in one coat."""
+    for example in corpus["train"]:
+        text = example.source
+        assert not re.search(r"^We (?!know|say)\w+ my\b", text), text
+        assert not re.search(
+            r"\b(parents|people|men|women|children) (put on|took off|wear|tried on) (a|this) ", text
+        ), text
+
+
+def test_a_verb_with_one_form_for_present_and_past_shows_its_tense(corpus):
+    """*They read the book* could be either."""
+    for example in corpus["train"]:
+        for before in re.findall(r"\(NNS \w+\)\) \(VP \((VB[PD]) (?:read|put|shut)\)", example.tree):
+            assert "clause_als" in example.constructions, (before, example.source)
+
+
 def test_training_cannot_be_solved_by_one_antecedent(corpus):
     """Of the training pronouns *it*, neither the first noun nor the last one before it is right nearly always."""
     first = last = total = 0
@@ -205,19 +224,10 @@ def test_bad_requests_are_refused(split, count, message):
 
 
 def test_ten_million_distinct_training_sentences_are_possible(corpus):
-    """Counted, not estimated, for one pattern alone: *the (adjective) noun verb-ed the (adjective) noun, time*.
-
-    Nine of ten are for training by their checksum; held-out words take away less than half.
-    """
-    world = embedded_world()
-
-    def phrases(verb, role):
-        return sum(1 + len(world.attributes_of[noun]) for noun in world.fillers[verb, role])
-
-    transitive = [verb for verb in world.actions if list(verb.slots) == ["accusative"] and verb.past != verb.base]
-    counted = sum(phrases(verb, "subject") * phrases(verb, "accusative") for verb in transitive) * len(
-        world.times["past"]
-    )
-    assert counted * 0.9 / 2 > 1e7
+    """Counted for one pattern alone. Nine of ten are for training; held-out words take away less than half."""
+    spec = importlib.util.spec_from_file_location("benchmark", ROOT / "benchmarks" / "microworld.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    assert benchmark.sentences_of_one_pattern() * 0.9 / 2 > 1e7
     sources = [example.source for example in corpus["train"]]
-    assert len(set(sources)) > 0.99 * len(sources)
+    assert len(set(sources)) > 0.98 * len(sources)

@@ -1,7 +1,10 @@
 """German and English grammar on sentences whose translation is known."""
 
+from random import Random
+
 import pytest
 
+from tinytransformer.text.microworld.choices import Chooser
 from tinytransformer.text.microworld.clauses import DIRECTION, LOCATION, QUESTION, Clause
 from tinytransformer.text.microworld.examples import Example, finish, source_words_of
 from tinytransformer.text.microworld.lexicon import embedded_lexicon
@@ -10,7 +13,8 @@ from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phr
 from tinytransformer.text.microworld.pronouns import FirstPerson, Pronoun, what, who
 from tinytransformer.text.microworld.reasons import Explained
 from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
-from tinytransformer.text.microworld.sentences import join_because
+from tinytransformer.text.microworld.sentences import coordinate, join_because
+from tinytransformer.text.microworld.world import embedded_world
 
 LEXICON = embedded_lexicon()
 NOUNS = {noun.key: noun for noun in LEXICON.nouns}
@@ -91,6 +95,21 @@ def sentence(made, form="main", lead=None, mark=".") -> tuple[str, str]:
             clause(np("girl"), "wohnen", place=np("house", THE, "old"), place_role=LOCATION),
             "The girl lives in the old house.",
             "Das Mädchen wohnt im alten Haus.",
+        ),
+        (
+            clause(np("man"), "bauen", accusative=np("table", A), place=np("village"), place_role=LOCATION),
+            "The man builds a table in the village.",
+            "Der Mann baut im Dorf einen Tisch.",
+        ),
+        (
+            clause(np("man"), "waschen", accusative=np("car"), place=np("yard"), place_role=LOCATION),
+            "The man washes the car in the yard.",
+            "Der Mann wäscht das Auto im Hof.",
+        ),
+        (
+            clause(np("man"), "tragen", accusative=np("bag", A), place=np("house"), place_role=DIRECTION),
+            "The man carries a bag into the house.",
+            "Der Mann trägt eine Tasche ins Haus.",
         ),
         (
             clause(np("people"), "warten", prepositional=np("bus")),
@@ -181,6 +200,31 @@ def test_the_famous_animal(target, adjective, german):
     )
     assert [4, 6] in example.alignment, "cross – überquert"
     assert [2, 2] in example.alignment, "did – hat"
+
+
+def test_a_comma_before_und_keeps_two_main_clauses_apart():
+    draft = Draft()
+    left = render_clause(clause(np("man"), "tanzen", place=np("park"), place_role=LOCATION), draft)
+    right = render_clause(clause(np("woman"), "helfen", dative=np("child")), draft)
+    example = end(coordinate(left, ("and", "und"), right, draft), draft)
+    assert example.target == "Der Mann tanzt im Park, und die Frau hilft dem Kind."
+    assert [6, 5] in example.alignment, "comma – comma"
+
+
+@pytest.mark.parametrize(
+    ("made", "tense"),
+    [
+        (clause(np("man", plural=True), "lesen"), "perfect"),
+        (clause(FirstPerson(0), "lesen", "past"), "perfect"),
+        (clause(np("man"), "lesen", "past"), "past"),
+        (clause(np("man", plural=True), "lesen", "past", negated=True), "past"),
+        (clause(np("man", plural=True), "lesen", modal=WILL), "present"),
+        (clause(np("man", plural=True), "sehen"), "present"),
+    ],
+)
+def test_they_read_is_never_said(made, tense):
+    Chooser(embedded_world(), Random(0).random).settle_tense(made)
+    assert made.tense == tense
 
 
 def test_wanted_is_past_and_links_with_to():

@@ -122,13 +122,18 @@ class Chooser:
             one, many = DENIED_ONE, DENIED_MANY
         elif "dative" in verb.slots:
             many = GIVEN_MANY
+        if "many" in verb.flags:
+            many = (BARE, BARE, MANY)
         if "many" in verb.flags or ("own" in verb.flags and clause.subject.plural):
             plural = 1.0
         elif "one" in verb.flags or "own" in verb.flags:
             plural = 0.0
         for role in verb.slots:
             if role == "accusative":
-                clause.accusative = self.noun_phrase(self._other(verb, role, taken), one, many, plural)
+                noun = self._other(verb, role, taken)
+                while "own" in verb.flags and clause.subject.plural and len(noun.numbers) == 1:
+                    noun = self._other(verb, role, taken)
+                clause.accusative = self.noun_phrase(noun, one, many, plural)
             elif role == "dative":
                 people = (DEFINITE, DEFINITE) if clause.negated else (SUBJECT_ONE, SUBJECT_MANY)
                 clause.dative = self.noun_phrase(self._other(verb, role, taken), *people)
@@ -169,6 +174,8 @@ class Chooser:
         if negated and (tense == "perfect" or (modal and not modal.negatable)):
             tense, modal = "past", None
         subject = self.subject(verb, definite=negated)
+        if "known" in verb.flags and subject.determiner is not THIS:
+            subject.determiner = THE
         if modal and not _can_want(subject):
             tense, modal = "past", None
         if tense == "present" and not modal and not negated and self.chance(0.06):
@@ -201,10 +208,10 @@ class Chooser:
         times = world.times.get(clause.modal or clause.tense)
         if "state" in verb.flags:
             return clause
-        if "lasting" in verb.flags:
-            pass
-        elif times and self.chance(time):
+        if times and self.chance(time):
             clause.time = self.pick(times)
+            if clause.negated and clause.time.english[0] == "every":
+                clause.time = None
         elif clause.tense == "present" and _habitual(clause) and self.chance(0.4):
             clause.frequency = self.pick(world.frequencies)
         if clause.negated:

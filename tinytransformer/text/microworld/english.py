@@ -106,7 +106,11 @@ def _complements(clause: Clause, parts: Parts, lead) -> tuple[list[Token], list[
     for english, tree in _objects(clause, parts):
         words += english
         trees.append(tree)
-    for phrase in (parts.predicate, parts.manner, parts.prepositional, parts.place, parts.time, parts.that):
+    # What German says with a preposition may be a plain object in English (climb the hill carefully).
+    rest = (parts.manner, parts.prepositional)
+    if clause.verb and not clause.verb.preposition:
+        rest = (parts.prepositional, parts.manner)
+    for phrase in (parts.predicate, *rest, parts.place, parts.time, parts.that):
         if phrase and phrase is not lead:
             words += phrase.english
             trees.append(phrase.tree)

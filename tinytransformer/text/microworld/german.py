@@ -62,9 +62,11 @@ def _verb_last(clause: Clause, finite: Token, right: list[Token]) -> list[Token]
 
 
 def _middle_field(clause: Clause, parts: Parts, lead) -> list[Token]:
-    """Pronouns, definite dative, time, indefinite dative, accusative, nicht, predicate, manner, place.
+    """Pronouns, definite dative, time, indefinite dative, accusative, nicht, manner, place, prepositional object,
+    the place that the verb asks for, predicate.
 
-    Definite objects come before the word that negates; manner and place come before an indefinite accusative.
+    A definite object comes before the word that negates, and before the time if it is the only one; manner and place
+    come before an indefinite accusative.
     """
     words: list[Token] = []
     dative, accusative = clause.dative, clause.accusative
@@ -75,22 +77,21 @@ def _middle_field(clause: Clause, parts: Parts, lead) -> list[Token]:
         words += [] if dative.moves else parts.dative.german
         dative = None
     never = clause.frequency is not None and clause.frequency.kind == "never"
-    if accusative and accusative.definite and (parts.nicht or never):
+    if accusative and accusative.definite and not clause.dative and (parts.nicht or never):
         words += parts.accusative.german
         accusative = None
     words += _adverbials(parts, lead)
     if dative:
         words += parts.dative.german
-    manner, place = parts.manner, parts.place
+    free, asked = (parts.place, None) if _is_free(clause) else (None, parts.place)
+    how_and_where = _in_order((parts.manner, free), lead)
     if accusative and not accusative.definite:
-        early = (manner, place) if _is_free(clause) else (manner,)
-        words += _in_order(early, lead)
-        manner, place = None, None if _is_free(clause) else place
+        words, how_and_where = words + how_and_where, []
     if accusative:
         words += parts.accusative.german
     if parts.nicht:
         words.append(("nicht", parts.nicht))
-    return words + _in_order((manner, parts.prepositional, place, parts.predicate), lead)
+    return words + how_and_where + _in_order((parts.prepositional, asked, parts.predicate), lead)
 
 
 def _is_free(clause: Clause) -> bool:

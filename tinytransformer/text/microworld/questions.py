@@ -2,6 +2,7 @@
 
 from tinytransformer.text.microworld.choices import Chooser
 from tinytransformer.text.microworld.clauses import LOCATION, QUESTION
+from tinytransformer.text.microworld.morphology import COULD
 from tinytransformer.text.microworld.phrases import Draft, Phrase
 from tinytransformer.text.microworld.pronouns import what, who
 from tinytransformer.text.microworld.rendering import render_clause
@@ -12,7 +13,7 @@ QUESTION_WORDS = {"where": "wo", "where to": "wohin", "when": "wann", "why": "wa
 def yes_no(chooser: Chooser, draft: Draft) -> Phrase | None:
     clause = chooser.decorate(chooser.clause(chooser.world.actions))
     clause.frequency = None
-    if clause.subject.person == 1:
+    if clause.subject.person == 1 or clause.modal is COULD:  # "could he …?" may be a request: könnte, not konnte
         return None
     draft.constructions.add("question")
     return render_clause(clause, draft, QUESTION)
@@ -32,7 +33,7 @@ def who_what(chooser: Chooser, draft: Draft) -> Phrase | None:
         clause.dative = who()
     else:
         return None
-    if clause.subject.person == 1:
+    if clause.subject.person == 1 or clause.modal is COULD:
         return None
     draft.constructions.add("question")
     return render_clause(clause, draft, QUESTION)

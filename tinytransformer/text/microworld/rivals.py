@@ -33,6 +33,8 @@ def rivals(world: World, plural: int) -> tuple[Rival, ...]:
         if list(reason.verb.slots) == ["accusative"]:
             for_subject = reason.done_subject if done else reason.undone_subject
             for_object = reason.done_object if done else reason.undone_object
+            if plural and "own" in reason.verb.flags:
+                continue  # several people, one of the German singulars: who would wear it?
             for (one, numbers), (other, other_numbers) in _pairs(world, reason, plural):
                 firsts, seconds = _only(for_subject, one, other), _only(for_object, other, one)
                 if firsts and seconds:

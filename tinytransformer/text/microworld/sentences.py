@@ -16,7 +16,7 @@ from tinytransformer.text.microworld.choices import (
     Chooser,
 )
 from tinytransformer.text.microworld.clauses import LOCATION, Clause
-from tinytransformer.text.microworld.morphology import THE, THIS
+from tinytransformer.text.microworld.morphology import THE, THIS, WILL
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase
 from tinytransformer.text.microworld.pronouns import Pronoun
 from tinytransformer.text.microworld.reasons import (
@@ -132,8 +132,13 @@ def coordinate(left: Phrase, conjunction: tuple[str, str], right: Phrase, draft:
 def that(chooser: Chooser, draft: Draft) -> Phrase:
     """*The woman knows that …*"""
     clause = chooser.clause(chooser.world.that_verbs, chooser.pick(TENSES))
+    if clause.tense == "present" and "event" in clause.verb.flags:
+        clause.tense = "past"  # one notices what has happened
     tense = None if clause.tense == "present" else "past"
-    clause.that = chooser.decorate(chooser.clause(chooser.world.actions, tense, negation=0.15), time=0.25, place=0.3)
+    inner = chooser.clause(chooser.world.actions, tense, negation=0.15)
+    while "ahead" in clause.verb.flags and inner.modal is not WILL:
+        inner = chooser.clause(chooser.world.actions, negation=0.15)
+    clause.that = chooser.decorate(inner, time=0.25, place=0.3)
     return render_clause(clause, draft)
 
 

@@ -8,7 +8,7 @@ from tinytransformer.text.microworld.tables import Row, Unique, read_table
 _ROLES = {"acc": "accusative", "dat": "dative", "to": "direction", "at": "location"}
 _FLAGS = (
     "definite", "indefinite", "many", "one", "plain", "own", "each",
-    "state", "lasting", "event", "wish", "unasked", "handy",
+    "known", "state", "event", "wish", "ahead", "unasked", "handy",
 )  # fmt: skip
 
 
