@@ -48,6 +48,7 @@ figures: .venv/.lab
 
 benchmarks: .venv/.lab
 	$(RUN) $(PY) benchmarks/import_time.py
+	$(RUN) $(PY) benchmarks/microworld.py
 	$(RUN) $(PY) benchmarks/attention.py
 
 pins: .venv/.test

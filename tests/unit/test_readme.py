@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tinytransformer.cli import main
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -34,6 +36,14 @@ def test_make_targets_and_test_files_named_in_the_text_exist():
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
     for file in re.findall(r"\b((?:tests|benchmarks|notebooks|tools)/[\w/.]*\w)", texts):
         assert (ROOT / file).exists(), file
+
+
+def test_the_contrastive_pair_is_what_the_command_prints(capsys):
+    command, printed = re.search(
+        r"-m tinytransformer (corpus [^\n]+)\n```\n\n```text\n(.*?)\n```", README, re.DOTALL
+    ).groups()
+    main(command.split())
+    assert capsys.readouterr().out.strip() == printed
 
 
 def test_the_table_is_that_of_the_results_file():
