@@ -48,6 +48,7 @@ DENIED_ONE = (THE, A)
 DENIED_MANY = (THE, BARE)
 DEFINITE = (THE,) * 6 + (MY, THIS)
 TENSES = ("present", "past", "past", "perfect")
+_AGAIN = ("person", "animal", "room", "house", "way")  # what one can meet, clean or cross again and again
 MODALS = (CAN, MUST, SHOULD, COULD, WANT, WANTED, WILL, WILL)
 
 
@@ -83,10 +84,8 @@ class Chooser:
         adjective = self.pick(adjectives) if adjectives and self.chance(0.28) else None
         determiner = self.pick(determiners)
         family = not noun.classes.isdisjoint(("kin", "sibling"))
-        if determiner in self.world.unsuited[noun]:
-            determiner = MY if family else THE
-        elif family and determiner is THE and self.chance(0.4):
-            determiner = MY
+        if determiner in self.world.unsuited[noun] or (family and determiner is THE):
+            determiner = MY if family else THE  # whose mother? mine
         return NounPhrase(noun, numbers, determiner, adjective)
 
     def subject(self, verb: Verb, definite: bool = False):
@@ -176,6 +175,8 @@ class Chooser:
         subject = self.subject(verb, definite=negated)
         if "known" in verb.flags and subject.determiner is not THIS:
             subject.determiner = THE
+        if modal is COULD and not negated:
+            modal = CAN  # "he could do it" may be about what might be: könnte, not konnte
         if modal and not _can_want(subject):
             tense, modal = "past", None
         if tense == "present" and not modal and not negated and self.chance(0.06):
@@ -210,7 +211,7 @@ class Chooser:
             return clause
         if times and self.chance(time):
             clause.time = self.pick(times)
-            if clause.negated and clause.time.english[0] == "every":
+            if clause.time.english[0] == "every" and not _habitual(clause):
                 clause.time = None
         elif clause.tense == "present" and _habitual(clause) and self.chance(0.4):
             clause.frequency = self.pick(world.frequencies)
@@ -225,9 +226,11 @@ class Chooser:
 
 
 def _habitual(clause: Clause) -> bool:
-    """Whether it can be said to happen often or never: not what nobody plans, and not with two or three things."""
+    """Whether it can be said to happen often or never: not what nobody plans, and not with things that are counted."""
     counted = any(getattr(argument, "determiner", None) in (TWO, THREE) for argument in clause.arguments)
-    return not clause.modal and not clause.negated and not counted and "wish" not in clause.verb.flags
+    thing = clause.accusative
+    single = thing is not None and not thing.plural and not thing.noun.mass and thing.noun.classes.isdisjoint(_AGAIN)
+    return not (clause.modal or clause.negated or counted or single or "wish" in clause.verb.flags)
 
 
 def _can_want(subject) -> bool:

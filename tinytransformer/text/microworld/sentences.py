@@ -16,7 +16,7 @@ from tinytransformer.text.microworld.choices import (
     Chooser,
 )
 from tinytransformer.text.microworld.clauses import LOCATION, Clause
-from tinytransformer.text.microworld.morphology import THE, THIS, WILL
+from tinytransformer.text.microworld.morphology import EVERY, THE, THIS, WILL
 from tinytransformer.text.microworld.phrases import Draft, NounPhrase, Pair, Phrase
 from tinytransformer.text.microworld.pronouns import Pronoun
 from tinytransformer.text.microworld.reasons import (
@@ -45,7 +45,8 @@ def statement(chooser: Chooser, draft: Draft) -> Phrase:
 def _lead(chooser: Chooser, clause: Clause) -> str | None:
     if clause.time and chooser.chance(0.55):
         return "time"
-    if clause.place and clause.place_role == LOCATION and LOCATION not in clause.verb.slots and chooser.chance(0.15):
+    free = clause.place and clause.place_role == LOCATION and LOCATION not in clause.verb.slots
+    if free and not clause.time and chooser.chance(0.25):
         return "place"
     return None
 
@@ -181,7 +182,7 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
         and role == "subject"
     ):
         return None
-    if head.determiner is THIS:
+    if head.determiner in (THIS, EVERY):
         head.determiner = THE
     attach_relative(head, inner, role)
     return render_clause(clause, draft)

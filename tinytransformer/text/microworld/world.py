@@ -103,7 +103,9 @@ class World:
         found = [(verb, "subject") for verb in verbs if noun in self.fillers[verb, "subject"]]
         for role in ("accusative", "dative"):
             plain = [
-                verb for verb in self.actions if role in verb.slots and len(verb.slots) == 1 and not verb.preposition
+                verb
+                for verb in self.actions
+                if list(verb.slots) == [role] and not verb.preposition and "image" not in verb.flags
             ]
             found += [(verb, role) for verb in plain if noun in self.fillers[verb, role]]
         return tuple(found)
