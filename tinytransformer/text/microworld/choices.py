@@ -146,7 +146,7 @@ class Chooser:
     def _adapt(self, clause: Clause) -> None:
         """What the noun phrases of a clause owe to each other and to the verb."""
         flags, given, to = clause.verb.flags, clause.accusative, clause.dative
-        if given and "plain" in flags:
+        if given and not flags.isdisjoint(("plain", "made")):
             given.adjective = None
         if to and to.plural and "each" in flags and not given.plural and not given.noun.mass:
             clause.dative = self.phrase(to.noun, to.noun.numbers[0], SUBJECT_ONE, SUBJECT_MANY)
@@ -162,6 +162,7 @@ class Chooser:
     def clause(self, verbs: Sequence[Verb], tense: str | None = None, negation: float = 0.0) -> Clause:
         """A whole clause around one of the verbs; without a tense, any that the verb allows, or a modal verb."""
         verb = self.pick(verbs)
+        flags = verb.flags
         negated = self.chance(negation)
         modal = None
         if "state" in verb.flags:
@@ -170,6 +171,8 @@ class Chooser:
             if "wish" not in verb.flags and self.chance(0.22):
                 modal = self.pick(MODALS)
             tense = "present" if modal else self.pick(TENSES)
+        if tense == "present" and not modal and flags >= {"event", "wish"}:
+            tense = "past"  # what happens to somebody is told afterwards
         if negated and (tense == "perfect" or (modal and not modal.negatable)):
             tense, modal = "past", None
         subject = self.subject(verb, definite=negated)

@@ -148,6 +148,8 @@ def when(chooser: Chooser, draft: Draft) -> Phrase:
     before = chooser.clause(chooser.world.events, tense="past")
     before.preterite = True
     clause = chooser.clause(chooser.world.actions, tense="past")
+    while clause.verb is before.verb:
+        clause = chooser.clause(chooser.world.actions, tense="past")
     if clause.tense == "perfect":
         clause.tense = "past"
     opening = subordinate(("when", "als"), before, draft)
@@ -164,7 +166,8 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
         chooser.decorate(clause)
         head = clause.subject
     else:
-        head = None if clause.place or clause.prepositional or clause.dative else clause.accusative
+        others = clause.place or clause.prepositional or clause.dative or "made" in clause.verb.flags
+        head = None if others else clause.accusative
     if not isinstance(head, NounPhrase) or head.determiner.tag == "PRP$":
         return None
     relations = chooser.world.relations[head.noun]
