@@ -59,7 +59,8 @@ def _action(chooser: Chooser, reason: Reason, done: bool, wanted: bool) -> Claus
     chooser.fill(action)
     if action.accusative:
         one = OBJECT_ONE if done else DEFINITE
-        action.accusative = chooser.noun_phrase(action.accusative.noun, one, DEFINITE)
+        numbers = (action.accusative.plural, action.accusative.german_plural)
+        action.accusative = chooser.phrase(action.accusative.noun, numbers, one, DEFINITE)
         action.accusative.adjective = None  # it could contradict the reason: the dry cake because it was fresh
     return action
 
