@@ -122,7 +122,7 @@ class Chooser:
         elif "dative" in verb.slots:
             many = GIVEN_MANY
         if "many" in verb.flags:
-            many = (BARE, BARE, MANY)
+            many = (BARE,) if clause.negated else (BARE, BARE, MANY)
         if "many" in verb.flags or ("own" in verb.flags and clause.subject.plural):
             plural = 1.0
         elif "one" in verb.flags or "own" in verb.flags:
@@ -163,7 +163,7 @@ class Chooser:
         """A whole clause around one of the verbs; without a tense, any that the verb allows, or a modal verb."""
         verb = self.pick(verbs)
         flags = verb.flags
-        negated = self.chance(negation)
+        negated = self.chance(negation) and "known" not in flags
         modal = None
         if "state" in verb.flags:
             tense = "present"
@@ -214,7 +214,7 @@ class Chooser:
             return clause
         if times and self.chance(time):
             clause.time = self.pick(times)
-            if clause.time.english[0] == "every" and not _habitual(clause):
+            if not _goes_with(clause, clause.time.english):
                 clause.time = None
         elif clause.tense == "present" and _habitual(clause) and self.chance(0.4):
             clause.frequency = self.pick(world.frequencies)
@@ -226,6 +226,13 @@ class Chooser:
         elif verb.manner and not clause.frequency and self.chance(manner):
             clause.manner = world.manners[self.pick(verb.manner)]
         return clause
+
+
+def _goes_with(clause: Clause, time: tuple[str, ...]) -> bool:
+    """Whether the time suits what happens: *every day* a habit, *two days ago* no stay."""
+    if time[0] == "every":
+        return _habitual(clause)
+    return time[-1] != "ago" or "lasting" not in clause.verb.flags
 
 
 def _habitual(clause: Clause) -> bool:

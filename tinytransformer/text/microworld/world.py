@@ -99,7 +99,8 @@ class World:
 
     def _relations(self, noun: Noun) -> tuple[tuple[Verb, str], ...]:
         """The verbs of relative clauses about the noun, each with the noun's role."""
-        verbs = self.actions + self.states * 3  # a state is what relative clauses are for
+        states = [verb for verb in self.states if "location" not in verb.slots or "person" in verb.subject]
+        verbs = (*self.actions, *states * 3)  # a state is what relative clauses are for; but not where a thing lies
         found = [(verb, "subject") for verb in verbs if noun in self.fillers[verb, "subject"]]
         for role in ("accusative", "dative"):
             plain = [
