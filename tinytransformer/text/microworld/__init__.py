@@ -2,7 +2,7 @@
 
 ``generate("train", count=1000, seed=1)`` yields examples. Read the files in this order; each imports only from those
 before it: tables, entries, verb_table, lexicon, morphology, phrases, pronouns, clauses, english, german,
-rendering, world, choices, rivals, reasons, sentences, questions, examples, splits, generator.
+rendering, world, sense, choices, rivals, reasons, sentences, questions, examples, splits, generator.
 """
 
 from tinytransformer.text.microworld.examples import CONSTRUCTIONS, Example

@@ -31,6 +31,7 @@ from tinytransformer.text.microworld.morphology import (
 )
 from tinytransformer.text.microworld.phrases import NounPhrase
 from tinytransformer.text.microworld.pronouns import FirstPerson, Name
+from tinytransformer.text.microworld.sense import can_want, goes_with, is_article_less, is_habitual
 from tinytransformer.text.microworld.world import World
 
 Item = TypeVar("Item")
@@ -48,7 +49,6 @@ DENIED_ONE = (THE, A)
 DENIED_MANY = (THE, BARE)
 DEFINITE = (THE,) * 6 + (MY, THIS)
 TENSES = ("present", "past", "past", "perfect")
-_AGAIN = ("person", "animal", "room", "house", "way")  # what one can meet, clean or cross again and again
 MODALS = (CAN, MUST, SHOULD, COULD, WANT, WANTED, WILL, WILL)
 
 
@@ -180,7 +180,7 @@ class Chooser:
             subject.determiner = THE
         if modal is COULD and not negated:
             modal = CAN  # "he could do it" may be about what might be: könnte, not konnte
-        if modal and not _can_want(subject):
+        if modal and not can_want(subject):
             tense, modal = "past", None
         if tense == "present" and not modal and not negated and self.chance(0.06):
             self._generalise(subject)
@@ -214,35 +214,15 @@ class Chooser:
             return clause
         if times and self.chance(time):
             clause.time = self.pick(times)
-            if not _goes_with(clause, clause.time.english):
+            if not goes_with(clause, clause.time.english):
                 clause.time = None
-        elif clause.tense == "present" and _habitual(clause) and self.chance(0.4):
+        elif clause.tense == "present" and is_habitual(clause) and self.chance(0.4):
             clause.frequency = self.pick(world.frequencies)
         if clause.negated:
             return clause
         places = world.fillers[verb, "where"]
         if places and not clause.place and self.chance(place):
             self._place(clause, "location", self.pick(places))
-        elif verb.manner and not clause.frequency and self.chance(manner):
+        elif verb.manner and not clause.frequency and not is_article_less(clause.accusative) and self.chance(manner):
             clause.manner = world.manners[self.pick(verb.manner)]
         return clause
-
-
-def _goes_with(clause: Clause, time: tuple[str, ...]) -> bool:
-    """Whether the time suits what happens: *every day* a habit, *two days ago* no stay."""
-    if time[0] == "every":
-        return _habitual(clause)
-    return time[-1] != "ago" or "lasting" not in clause.verb.flags
-
-
-def _habitual(clause: Clause) -> bool:
-    """Whether it can be said to happen often or never: not what nobody plans, and not with things that are counted."""
-    counted = any(getattr(argument, "determiner", None) in (TWO, THREE) for argument in clause.arguments)
-    thing = clause.accusative
-    single = thing is not None and not thing.plural and not thing.noun.mass and thing.noun.classes.isdisjoint(_AGAIN)
-    return not (clause.modal or clause.negated or counted or single or "wish" in clause.verb.flags)
-
-
-def _can_want(subject) -> bool:
-    """Things do not want, must or can."""
-    return subject.noun is None or not subject.noun.classes.isdisjoint(("person", "animal"))

@@ -145,8 +145,9 @@ Contrasted = Explained | Found
 def found_beside(chooser: Chooser) -> tuple[Found, Found] | None:
     """Two sentences that differ in the verb of the wish, which decides what *it* or *them* means."""
     world = chooser.world
-    one, two = chooser.pick(world.handy), chooser.pick(world.handy)
-    first, second = chooser.pick(world.fillers[one, "accusative"]), chooser.pick(world.fillers[two, "accusative"])
+    # *Them* is worth resolving only where an English plural is a German singular, so those are not left to chance.
+    one, first = chooser.pick(world.handy_plurals if chooser.chance(0.3) else world.handy_pairs)
+    two, second = chooser.pick(world.handy_pairs)
     if not (_portable(first) and _portable(second)) or second in world.fillers[one, "accusative"]:
         return None
     if first in world.fillers[two, "accusative"]:

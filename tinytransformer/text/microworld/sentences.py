@@ -164,6 +164,7 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
     clause = chooser.clause(chooser.world.actions)
     if chooser.chance(0.5):
         chooser.decorate(clause)
+        clause.frequency = None  # behind a relative clause it could belong to either verb
         head = clause.subject
     else:
         others = clause.place or clause.prepositional or clause.dative or "made" in clause.verb.flags

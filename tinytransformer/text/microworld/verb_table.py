@@ -8,7 +8,7 @@ from tinytransformer.text.microworld.tables import Row, Unique, read_table
 _ROLES = {"acc": "accusative", "dat": "dative", "to": "direction", "at": "location"}
 _FLAGS = (
     "definite", "indefinite", "many", "one", "plain", "made", "own", "each",
-    "known", "state", "lasting", "event", "wish", "ahead", "unasked", "image", "handy",
+    "known", "state", "lasting", "event", "wish", "ahead", "unasked", "aside", "handy",
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from tinytransformer.text.microworld.tables import LexiconError
 
 # Which tense words of adverbs.csv go with which tense or modal.
 _TIMES = {
-    "present": ("present", "any"),
+    "present": ("present",),  # what is done every day; for one day English would say *is doing*
     "past": ("past", "any"),
     CAN: ("future", "any"),
     MUST: ("future", "any"),
@@ -77,6 +77,8 @@ class World:
         self.wishes = tuple(verb for verb in self.actions if "wish" not in verb.flags)
         self.deniable = tuple(v for v in lexicon.verbs if "accusative" in v.slots and "definite" not in v.flags)
         self.handy = tuple(verb for verb in lexicon.verbs if "handy" in verb.flags)
+        self.handy_pairs = tuple((verb, noun) for verb in self.handy for noun in self.fillers[verb, "accusative"])
+        self.handy_plurals = tuple((verb, noun) for verb, noun in self.handy_pairs if noun.numbers == ((1, 0),))
         self.find = next(verb for verb in lexicon.verbs if verb.key == "find")
         self.relations = {noun: self._relations(noun) for noun in nouns}
         times = [adverb for adverb in lexicon.adverbs if adverb.kind == "time"]
@@ -101,12 +103,13 @@ class World:
         """The verbs of relative clauses about the noun, each with the noun's role."""
         states = [verb for verb in self.states if "location" not in verb.slots or "person" in verb.subject]
         verbs = (*self.actions, *states * 3)  # a state is what relative clauses are for; but not where a thing lies
+        verbs = [verb for verb in verbs if "aside" not in verb.flags]
         found = [(verb, "subject") for verb in verbs if noun in self.fillers[verb, "subject"]]
         for role in ("accusative", "dative"):
             plain = [
                 verb
                 for verb in self.actions
-                if list(verb.slots) == [role] and not verb.preposition and "image" not in verb.flags
+                if list(verb.slots) == [role] and not verb.preposition and "aside" not in verb.flags
             ]
             found += [(verb, role) for verb in plain if noun in self.fillers[verb, role]]
         return tuple(found)

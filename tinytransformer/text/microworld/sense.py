@@ -1,0 +1,33 @@
+"""Sense: what may be said of a clause without sounding odd."""
+
+from tinytransformer.text.microworld.clauses import Clause
+from tinytransformer.text.microworld.morphology import BARE, THREE, TWO
+
+_AGAIN = ("person", "animal", "room", "house", "way")  # what one can meet, clean or cross again and again
+
+
+def is_article_less(thing) -> bool:
+    """*müde Enten*: an adverb before it would seem to belong to the adjective."""
+    return thing is not None and thing.determiner is BARE and thing.adjective is not None
+
+
+def goes_with(clause: Clause, time: tuple[str, ...]) -> bool:
+    """Whether the time suits what happens: *every day* a habit, *two days ago* no stay."""
+    if time[0] == "every":
+        return is_habitual(clause)
+    if clause.negated and time[-1] in ("ago", "week"):
+        return False  # what does not happen takes no long time
+    return time[-1] != "ago" or "lasting" not in clause.verb.flags
+
+
+def is_habitual(clause: Clause) -> bool:
+    """Whether it can be said to happen often or never: not what nobody plans, and not with things that are counted."""
+    counted = any(getattr(argument, "determiner", None) in (TWO, THREE) for argument in clause.arguments)
+    thing = clause.accusative
+    single = thing is not None and not thing.plural and not thing.noun.mass and thing.noun.classes.isdisjoint(_AGAIN)
+    return not (clause.modal or clause.negated or counted or single or "wish" in clause.verb.flags)
+
+
+def can_want(subject) -> bool:
+    """Things do not want, must or can."""
+    return subject.noun is None or not subject.noun.classes.isdisjoint(("person", "animal"))
