@@ -1,7 +1,10 @@
 """What several test files need."""
 
 import itertools
+import os
+from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -11,6 +14,10 @@ NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned", "rotary", "none")
 COMBINATIONS = list(itertools.product(NORMS, POSITIONS))
 VOCAB = 31
+MULTI30K = Path(os.environ.get("TINYTRANSFORMER_DATA") or Path(__file__).resolve().parents[2] / "shared" / "multi30k")
+needs_multi30k = pytest.mark.skipif(
+    not (MULTI30K / "train.en.gz").is_file(), reason="Multi30k is not here; name its folder in TINYTRANSFORMER_DATA"
+)
 
 
 def randomise(module: nn.Module) -> nn.Module:

@@ -17,11 +17,12 @@ PACKAGE = Path(tinytransformer.__file__).parent
 ORDER = {
     "": ["resources"],
     "text.microworld": (
-        "tables entries verb_table lexicon morphology phrases pronouns clauses english german rendering world choices "
-        "rivals reasons sentences questions examples splits generator"
+        "tables entries verb_table lexicon morphology phrases pronouns clauses english german rendering world sense "
+        "choices rivals reasons sentences questions examples splits generator"
     ).split(),
-    "text": [],
+    "text": ["download", "corpus", "tokenizer", "batching"],
     "model": ["masks", "cache", "positions", "attention", "layers", "config", "transformer", "recording"],
+    "training": ["loss", "schedule"],
     "inspection": ["plots"],
     "front": ["cli", "__main__"],
 }

@@ -1,1 +1,4 @@
-"""Text: words come in, sentence pairs go out; so far from the microworld, a small English–German world of our own."""
+"""Text: sentences come in, batches of token ids go out.
+
+First comes the room within, `microworld`; then read the files in this order: download, corpus, tokenizer, batching.
+"""

@@ -1,0 +1,34 @@
+"""The learning rate: rising for the first steps, then falling with the inverse square root (section 5.3).
+
+rate(step) = factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5)
+"""
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+
+def paper_rate(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
+    """The paper's learning rate at a step, counted from 1."""
+    if step < 1:
+        raise ValueError(f"steps are counted from 1, got {step}")
+    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def peak_rate(d_model: int, warmup: int, factor: float = 1.0) -> float:
+    """The highest learning rate, reached at the end of the warm-up."""
+    return paper_rate(warmup, d_model, warmup, factor)
+
+
+def warmup_schedule(optimiser: Optimizer, warmup: int, peak: float) -> LambdaLR:
+    """The paper's curve as a PyTorch scheduler, scaled so that its highest rate is ``peak``.
+
+    For the paper's own rates take ``peak=peak_rate(d_model, warmup)``.
+    """
+    if warmup < 1:
+        raise ValueError(f"warmup={warmup} must be at least 1 step")
+    if peak <= 0:
+        raise ValueError(f"peak={peak} must be above 0")
+    for group in optimiser.param_groups:
+        group["lr"] = peak
+    # LambdaLR counts from 0: the first step is made with the rate of step 1.
+    return LambdaLR(optimiser, lambda done: paper_rate(done + 1, 1, warmup) / peak_rate(1, warmup))
