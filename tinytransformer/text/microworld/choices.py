@@ -31,7 +31,7 @@ from tinytransformer.text.microworld.morphology import (
 )
 from tinytransformer.text.microworld.phrases import NounPhrase
 from tinytransformer.text.microworld.pronouns import FirstPerson, Name
-from tinytransformer.text.microworld.sense import can_want, goes_with, is_article_less, is_habitual
+from tinytransformer.text.microworld.sense import can_want, goes_with, is_article_less, is_habitual, repeats
 from tinytransformer.text.microworld.world import World
 
 Item = TypeVar("Item")
@@ -146,8 +146,9 @@ class Chooser:
     def _adapt(self, clause: Clause) -> None:
         """What the noun phrases of a clause owe to each other and to the verb."""
         flags, given, to = clause.verb.flags, clause.accusative, clause.dative
-        if given and not flags.isdisjoint(("plain", "made")):
-            given.adjective = None
+        for phrase in (given, clause.prepositional):
+            if phrase and not flags.isdisjoint(("plain", "made")):
+                phrase.adjective = None
         if to and to.plural and "each" in flags and not given.plural and not given.noun.mass:
             clause.dative = self.phrase(to.noun, to.noun.numbers[0], SUBJECT_ONE, SUBJECT_MANY)
         if clause.subject.person == 1 and clause.subject.plural:
@@ -182,7 +183,7 @@ class Chooser:
             modal = CAN  # "he could do it" may be about what might be: könnte, not konnte
         if modal and not can_want(subject):
             tense, modal = "past", None
-        if tense == "present" and not modal and not negated and self.chance(0.06):
+        if tense == "present" and not modal and not negated and "accusative" not in verb.slots and self.chance(0.1):
             self._generalise(subject)
         clause = Clause(subject, verb, tense, modal)
         clause.negated = negated
@@ -225,4 +226,6 @@ class Chooser:
             self._place(clause, "location", self.pick(places))
         elif verb.manner and not clause.frequency and not is_article_less(clause.accusative) and self.chance(manner):
             clause.manner = world.manners[self.pick(verb.manner)]
+            if repeats(clause, clause.manner):
+                clause.manner = None
         return clause

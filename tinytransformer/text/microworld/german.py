@@ -5,7 +5,7 @@ A main clause puts the finite verb second, a question first, a subordinate claus
 
 from tinytransformer.text.microworld.clauses import LOCATION, SUBORDINATE, Clause, Parts
 from tinytransformer.text.microworld.english import moved_object
-from tinytransformer.text.microworld.morphology import AUXILIARIES, REFLEXIVE, SEIN, WAR, present, preterite
+from tinytransformer.text.microworld.morphology import AUXILIARIES, BARE, REFLEXIVE, SEIN, WAR, A, present, preterite
 from tinytransformer.text.microworld.phrases import Token
 
 COMMA = (",", 0)
@@ -65,8 +65,8 @@ def _middle_field(clause: Clause, parts: Parts, lead) -> list[Token]:
     """Pronouns, definite dative, time, indefinite dative, accusative, nicht, manner, place, prepositional object,
     the place that the verb asks for, predicate.
 
-    A definite object comes before the word that negates, and before the time if it is the only one; manner and place
-    come before an indefinite accusative.
+    A definite object comes before the word that negates, and before the time if it is the only one. The place comes
+    before an indefinite accusative, manner before one that begins with *ein* or without an article.
     """
     words: list[Token] = []
     dative, accusative = clause.dative, clause.accusative
@@ -84,14 +84,16 @@ def _middle_field(clause: Clause, parts: Parts, lead) -> list[Token]:
     if dative:
         words += parts.dative.german
     free, asked = (parts.place, None) if _is_free(clause) else (None, parts.place)
-    how_and_where = _in_order((parts.manner, free), lead)
+    manner = parts.manner
     if accusative and not accusative.definite:
-        words, how_and_where = words + how_and_where, []
+        if accusative.determiner in (A, BARE):
+            words, manner = words + _in_order((manner,), lead), None
+        words, free = words + _in_order((free,), lead), None
     if accusative:
         words += parts.accusative.german
     if parts.nicht:
         words.append(("nicht", parts.nicht))
-    return words + how_and_where + _in_order((parts.prepositional, asked, parts.predicate), lead)
+    return words + _in_order((manner, free, parts.prepositional, asked, parts.predicate), lead)
 
 
 def _is_free(clause: Clause) -> bool:

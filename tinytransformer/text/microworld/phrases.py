@@ -146,6 +146,10 @@ class Pair:
     def definite(self) -> bool:
         return self.first.definite and self.second.definite
 
+    @property
+    def determiner(self) -> Determiner:
+        return self.first.determiner
+
     def render(self, case: int, draft: Draft, negation: int = 0) -> Phrase:
         left, right = self.first.render(case, draft), self.second.render(case, draft)
         unit = draft.unit()

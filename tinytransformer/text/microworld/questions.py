@@ -22,6 +22,8 @@ def yes_no(chooser: Chooser, draft: Draft) -> Phrase | None:
 def who_what(chooser: Chooser, draft: Draft) -> Phrase | None:
     """Who does it, what is done, to whom."""
     clause = chooser.clause(chooser.world.actions)
+    if clause.tense == "perfect":
+        clause.tense = "past"  # questions with do are never ambiguous, and "what has she worn?" sounds odd
     things = clause.accusative and not clause.accusative.noun.classes.isdisjoint(("item", "food", "drink"))
     if chooser.chance(0.4) and "person" in clause.verb.subject:
         clause.subject = who()

@@ -1,6 +1,7 @@
 """Sense: what may be said of a clause without sounding odd."""
 
 from tinytransformer.text.microworld.clauses import Clause
+from tinytransformer.text.microworld.entries import Adverb
 from tinytransformer.text.microworld.morphology import BARE, THREE, TWO
 
 _AGAIN = ("person", "animal", "room", "house", "way")  # what one can meet, clean or cross again and again
@@ -25,7 +26,13 @@ def is_habitual(clause: Clause) -> bool:
     counted = any(getattr(argument, "determiner", None) in (TWO, THREE) for argument in clause.arguments)
     thing = clause.accusative
     single = thing is not None and not thing.plural and not thing.noun.mass and thing.noun.classes.isdisjoint(_AGAIN)
-    return not (clause.modal or clause.negated or counted or single or "wish" in clause.verb.flags)
+    return not (clause.modal or clause.negated or counted or single or clause.verb.flags & {"wish", "event"})
+
+
+def repeats(clause: Clause, manner: Adverb) -> bool:
+    """*der höflichen Frau höflich danken*: an adjective and an adverb that are the same word in German."""
+    words = {argument.adjective.german for argument in clause.arguments if getattr(argument, "adjective", None)}
+    return manner.german[0] in words
 
 
 def can_want(subject) -> bool:

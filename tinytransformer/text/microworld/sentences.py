@@ -147,9 +147,9 @@ def when(chooser: Chooser, draft: Draft) -> Phrase:
     """*When the boy opened the door, the dog ran away.*"""
     before = chooser.clause(chooser.world.events, tense="past")
     before.preterite = True
-    clause = chooser.clause(chooser.world.actions, tense="past")
+    clause = chooser.clause(chooser.world.sudden, tense="past")
     while clause.verb is before.verb:
-        clause = chooser.clause(chooser.world.actions, tense="past")
+        clause = chooser.clause(chooser.world.sudden, tense="past")
     if clause.tense == "perfect":
         clause.tense = "past"
     opening = subordinate(("when", "als"), before, draft)
