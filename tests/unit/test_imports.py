@@ -23,6 +23,7 @@ ORDER = {
     "text": ["download", "corpus", "tokenizer", "batching"],
     "model": ["masks", "cache", "positions", "attention", "layers", "config", "transformer", "recording"],
     "training": ["loss", "schedule"],
+    "translation": ["greedy", "beam_search"],
     "inspection": ["plots"],
     "front": ["cli", "__main__"],
 }

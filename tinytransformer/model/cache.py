@@ -40,8 +40,11 @@ class LayerCache:
         return 0 if self.past is None else self.past.key.size(2)
 
     def select(self, rows: Tensor) -> "LayerCache":
+        return LayerCache(self.reorder(rows).past, self.memory.select(rows))
+
+    def reorder(self, rows: Tensor) -> "LayerCache":
         past = None if self.past is None else self.past.select(rows)
-        return LayerCache(past, self.memory.select(rows))
+        return LayerCache(past, self.memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +58,12 @@ class Cache:
     def length(self) -> int:
         return self.layers[0].length
 
+    def reorder(self, rows: Tensor) -> "Cache":
+        """Rows change places only among translations of the same sentence: its keys and values need no copy."""
+        return Cache(tuple(layer.reorder(rows) for layer in self.layers), self.memory_mask)
+
     def select(self, rows: Tensor) -> "Cache":
-        """Reorder, repeat or drop sentences: what beam search does after each step."""
+        """Reorder, repeat or drop sentences."""
         return Cache(tuple(layer.select(rows) for layer in self.layers), self.memory_mask.index_select(0, rows))
 
 
