@@ -1,1 +1,1 @@
-"""Training: batches come in, a trained model goes out. Read the files in this order: loss, schedule."""
+"""Training: batches come in, a trained model goes out. Read the files in this order: loss, schedule, checkpoints."""
