@@ -157,7 +157,8 @@ class Chooser:
                     phrase.determiner = OUR
 
     def _place(self, clause: Clause, role: str, noun: Noun) -> None:
-        clause.place = self.noun_phrase(noun, DEFINITE if role == "direction" else PLACE, DEFINITE, plural=0.0)
+        determiners = DEFINITE if role == "direction" or clause.negated else PLACE
+        clause.place = self.noun_phrase(noun, determiners, DEFINITE, plural=0.0)
         clause.place_role = role
 
     def clause(self, verbs: Sequence[Verb], tense: str | None = None, negation: float = 0.0) -> Clause:

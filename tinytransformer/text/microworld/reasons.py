@@ -53,6 +53,8 @@ def explained(chooser: Chooser, wanted: bool = False) -> Explained | None:
 def _action(chooser: Chooser, reason: Reason, done: bool, wanted: bool) -> Clause:
     verb = reason.verb
     subject = _somebody(chooser, verb)
+    if isinstance(subject, NounPhrase):
+        subject.adjective = None  # the nervous man because he was happy?
     action = Clause(subject, verb, "present" if wanted else "past", WANTED if wanted else None)
     action.negated = not done and not wanted
     chooser.settle_tense(action)

@@ -3,6 +3,7 @@
 from tinytransformer.text.microworld.clauses import Clause
 from tinytransformer.text.microworld.entries import Adverb
 from tinytransformer.text.microworld.morphology import BARE, THREE, TWO
+from tinytransformer.text.microworld.phrases import NounPhrase
 
 _AGAIN = ("person", "animal", "room", "house", "way")  # what one can meet, clean or cross again and again
 
@@ -27,6 +28,13 @@ def is_habitual(clause: Clause) -> bool:
     thing = clause.accusative
     single = thing is not None and not thing.plural and not thing.noun.mass and thing.noun.classes.isdisjoint(_AGAIN)
     return not (clause.modal or clause.negated or counted or single or clause.verb.flags & {"wish", "event"})
+
+
+def could_be_turned_round(head: NounPhrase, subject) -> bool:
+    """*die Frau, die David begrüßt hat*: who greeted whom? Only masculine singulars show it, or different numbers."""
+    living = not head.noun.classes.isdisjoint(("person", "animal"))
+    shown = subject.person == 1 or head.german_plural != subject.german_plural
+    return living and not shown and head.column != 0 and (subject.noun is None or subject.column != 0)
 
 
 def repeats(clause: Clause, manner: Adverb) -> bool:

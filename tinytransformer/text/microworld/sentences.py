@@ -29,6 +29,7 @@ from tinytransformer.text.microworld.reasons import (
 )
 from tinytransformer.text.microworld.rendering import attach_relative, render_clause, subordinate
 from tinytransformer.text.microworld.rivals import rivals
+from tinytransformer.text.microworld.sense import could_be_turned_round
 
 Pattern = Callable[[Chooser, Draft], Phrase | None]
 
@@ -147,9 +148,9 @@ def when(chooser: Chooser, draft: Draft) -> Phrase:
     """*When the boy opened the door, the dog ran away.*"""
     before = chooser.clause(chooser.world.events, tense="past")
     before.preterite = True
-    clause = chooser.clause(chooser.world.sudden, tense="past")
+    clause = chooser.clause(chooser.world.events, tense="past")
     while clause.verb is before.verb:
-        clause = chooser.clause(chooser.world.sudden, tense="past")
+        clause = chooser.clause(chooser.world.events, tense="past")
     if clause.tense == "perfect":
         clause.tense = "past"
     opening = subordinate(("when", "als"), before, draft)
@@ -179,6 +180,8 @@ def relative(chooser: Chooser, draft: Draft) -> Phrase | None:
         return None
     inner = Clause(None, verb, "present" if "state" in verb.flags else "past")
     inner.subject = head if role == "subject" else chooser.subject(verb)
+    if role == "accusative" and could_be_turned_round(head, inner.subject):
+        return None
     chooser.settle_tense(inner)
     chooser.fill(inner)
     if (

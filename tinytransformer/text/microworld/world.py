@@ -74,9 +74,6 @@ class World:
         self.states = tuple(verb for verb in states if verb not in clauses)
         self.actions = tuple(verb for verb in lexicon.verbs if verb not in clauses and verb not in states)
         self.events = tuple(verb for verb in self.actions if "event" in verb.flags and verb.past != verb.base)
-        self.sudden = tuple(
-            verb for verb in self.actions if verb.flags.isdisjoint(("made", "lasting")) and "location" not in verb.slots
-        )
         self.wishes = tuple(verb for verb in self.actions if "wish" not in verb.flags)
         self.deniable = tuple(v for v in lexicon.verbs if "accusative" in v.slots and "definite" not in v.flags)
         self.handy = tuple(verb for verb in lexicon.verbs if "handy" in verb.flags)
