@@ -27,7 +27,7 @@ def is_habitual(clause: Clause) -> bool:
     counted = any(getattr(argument, "determiner", None) in (TWO, THREE) for argument in clause.arguments)
     thing = clause.accusative
     single = thing is not None and not thing.plural and not thing.noun.mass and thing.noun.classes.isdisjoint(_AGAIN)
-    return not (clause.modal or clause.negated or counted or single or clause.verb.flags & {"wish", "event"})
+    return not (clause.modal or clause.negated or counted or single or clause.verb.flags & {"wish", "event", "made"})
 
 
 def could_be_turned_round(head: NounPhrase, subject) -> bool:
