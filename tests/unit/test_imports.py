@@ -22,7 +22,7 @@ ORDER = {
     ).split(),
     "text": ["download", "corpus", "tokenizer", "batching"],
     "model": ["masks", "cache", "positions", "attention", "layers", "config", "transformer", "recording"],
-    "training": ["loss", "schedule", "checkpoints"],
+    "training": ["loss", "schedule", "checkpoints", "loop"],
     "translation": ["greedy", "beam_search"],
     "inspection": ["plots"],
     "front": ["cli", "__main__"],

@@ -85,7 +85,15 @@ class TokenBatches:
     def epoch(self, epoch: int, seed: int, first: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from number ``first`` on."""
         for rows in itertools.islice(self.plan(epoch, seed), first, None):
-            yield collate([self.pairs[row] for row in rows])
+            yield self.batch(rows)
+
+    def batch(self, rows: list[int]) -> Batch:
+        """One batch of a plan."""
+        return collate([self.pairs[row] for row in rows])
+
+    def num_targets(self, rows: list[int]) -> int:
+        """How many tokens there are to predict in a batch of a plan, without making it."""
+        return int(self.lengths[rows, 1].sum())
 
     def _cut(self, order: list[int]) -> Iterator[list[int]]:
         lengths = self.lengths.tolist()

@@ -1,0 +1,166 @@
+"""Training goes on where it stopped, whatever stopped it."""
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import support_training
+import torch
+from support_training import fresh_model, settings, some_batches
+
+from tinytransformer.text.batching import TokenBatches
+from tinytransformer.training.checkpoints import Checkpoint, CheckpointError, checkpoints, latest
+from tinytransformer.training.loop import TrainingError, train
+
+SCRIPT = Path(support_training.__file__)
+ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    return dict(latest(run).weights)
+
+
+def equal(one, other) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_training_learns_logs_and_keeps_the_last_checkpoints(tmp_path):
+    entries = []
+    reached = train(fresh_model(), some_batches(), settings(steps=60), tmp_path, report=entries.append)
+    assert reached == 60
+    assert entries[-1]["loss"] < 0.85 * entries[0]["loss"]
+    assert [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()] == entries
+    assert max(entry["rate"] for entry in entries) == pytest.approx(5e-3)
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-00000049", "step-00000056", "step-00000060"]
+
+
+def test_a_run_in_pieces_equals_a_run_at_once(tmp_path):
+    train(fresh_model(), some_batches(), settings(steps=40), tmp_path / "whole")
+    for steps in (9, 10, 26, 40):
+        train(fresh_model(), some_batches(), settings(steps=steps), tmp_path / "pieces")
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "pieces"))
+
+
+def test_killed_at_ten_random_moments_it_ends_with_the_same_weights(tmp_path):
+    command = [sys.executable, str(SCRIPT)]
+    subprocess.run([*command, str(tmp_path / "whole"), "400"], env=ONE_THREAD, check=True)
+    log, chance, killed = tmp_path / "killed" / "log.jsonl", random.Random(5), 0
+
+    def logged() -> int:
+        return log.stat().st_size if log.exists() else 0
+
+    while killed < 10:
+        before = logged()
+        process = subprocess.Popen([*command, str(tmp_path / "killed"), "400"], env=ONE_THREAD)
+        while process.poll() is None and logged() == before:
+            time.sleep(0.01)  # until it trains
+        time.sleep(0.25 * chance.random())
+        if process.poll() is not None:
+            break
+        process.kill()
+        process.wait()
+        killed += 1
+    subprocess.run([*command, str(tmp_path / "killed"), "400"], env=ONE_THREAD, check=True)
+    assert killed == 10, "the run ended before it could be killed ten times"
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+
+
+def test_two_processes_give_the_losses_of_one(tmp_path):
+    """Dropout is off; one process uses two batches a step, two processes one each."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    losses = []
+    for name, launcher in (("one", []), ("two", torchrun)):
+        output = tmp_path / f"{name}.json"
+        command = [sys.executable, *launcher, str(SCRIPT), str(tmp_path / name), "20", str(output)]
+        subprocess.run(command, env=ONE_THREAD, check=True, capture_output=True, timeout=120)
+        losses.append(json.loads(output.read_text()))
+    one, two = losses
+    assert len(one) == len(two) == 20
+    assert max(abs(a - b) for a, b in zip(one, two, strict=True)) <= 1e-4
+
+
+def test_accumulating_small_batches_equals_one_large_batch(tmp_path):
+    pairs, losses = some_batches().pairs, {1: [], 4: []}
+    for accumulate, entries in losses.items():
+        batches = TokenBatches(pairs, 100_000)
+        parts = [list(range(len(pairs)))[part::accumulate] for part in range(accumulate)]
+        batches.plan = lambda epoch, seed, parts=parts: parts
+        made = settings(steps=10, accumulate=accumulate)
+        train(fresh_model(0.0), batches, made, tmp_path / str(accumulate), report=entries.append)
+    losses = {number: [entry["loss"] for entry in entries] for number, entries in losses.items()}
+    assert losses[1] == pytest.approx(losses[4], abs=1e-5)
+
+
+def test_bf16_autocast_trains(tmp_path):
+    entries = []
+    train(fresh_model(), some_batches(), settings(steps=60, bf16=True), tmp_path, report=entries.append)
+    assert entries[-1]["loss"] < 0.85 * entries[0]["loss"]
+
+
+def test_validation_keeps_the_best_and_disturbs_nothing(tmp_path):
+    scores = iter([1.0, 3.0, 2.0, 0.5])
+
+    def validate(model):
+        torch.rand(100)
+        assert not model.training
+        return next(scores)
+
+    entries = []
+    train(fresh_model(), some_batches(), settings(), tmp_path / "a", validate, entries.append)
+    train(fresh_model(), some_batches(), settings(), tmp_path / "b")
+    assert equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert [entry["score"] for entry in entries if "score" in entry] == [1.0, 3.0, 2.0, 0.5]
+    (best,) = checkpoints(tmp_path / "a" / "best")
+    assert Checkpoint.load(best).step == 20
+
+
+def test_ctrl_c_saves(tmp_path):
+    def interrupt(entry):
+        if entry["step"] == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(fresh_model(), some_batches(), settings(), tmp_path, report=interrupt)
+    assert latest(tmp_path).step == 12
+
+
+def test_minutes_are_a_budget(tmp_path):
+    start = time.monotonic()
+    reached = train(fresh_model(), some_batches(), settings(steps=10**6, minutes=0.01), tmp_path)
+    assert 0 < reached < 10**6
+    assert latest(tmp_path).step == reached
+    assert time.monotonic() - start < 30
+
+
+def test_a_loss_that_is_not_a_number_stops_with_the_step(tmp_path):
+    model = fresh_model()
+
+    def poison(entry):
+        if entry["step"] == 16:
+            with torch.no_grad():
+                model.embedding.tokens.fill_(math.nan)
+
+    with pytest.raises(TrainingError, match=r"the loss is nan at step 17.*Try a lower peak rate"):
+        train(model, some_batches(), settings(), tmp_path, report=poison)
+    assert latest(tmp_path).step == 14
+    assert not any(tensor.isnan().any() for tensor in weights(tmp_path).values())
+
+
+def test_a_damaged_checkpoint_stops_before_training(tmp_path):
+    train(fresh_model(), some_batches(), settings(steps=14), tmp_path)
+    path = checkpoints(tmp_path)[-1] / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(CheckpointError, match="delete it to go on from step-00000007"):
+        train(fresh_model(), some_batches(), settings(), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["steps", "warmup", "accumulate", "save_every"])
+def test_bad_settings(name):
+    with pytest.raises(ValueError, match=f"{name}=0 must be at least 1"):
+        settings(**{name: 0})

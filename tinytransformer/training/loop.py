@@ -1,0 +1,221 @@
+"""The training loop: one readable loop for a laptop, a GPU, or several processes.
+
+It knows nothing of BLEU: a ``validate`` function tells how good the model is, and higher is better. A run's folder
+holds its checkpoints, the best one apart, and ``log.jsonl``. Called again with the same folder it goes on where it
+stopped; in one process the weights are then, bit for bit, those of a run that was never interrupted.
+"""
+
+import contextlib
+import itertools
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from tinytransformer.model.transformer import Transformer
+from tinytransformer.text.batching import Batch, TokenBatches
+from tinytransformer.training.checkpoints import Checkpoint, checkpoints, latest
+from tinytransformer.training.loss import batch_loss
+from tinytransformer.training.schedule import warmup_schedule
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on; the message says at which step, why, and what to try."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train. The optimiser is the paper's: Adam with β₁ = 0.9, β₂ = 0.98, ε = 1e-9 (section 5.3)."""
+
+    steps: int
+    peak: float  # highest learning rate
+    warmup: int
+    minutes: float = math.inf  # stops, and saves, when this time is over
+    smoothing: float = 0.1
+    clip: float = 1.0  # longest gradient; the paper names no clipping
+    accumulate: int = 1  # batches per step, and process
+    seed: int = 0
+    bf16: bool = False
+    save_every: int = 500
+    keep: int = 5  # checkpoints; averaging wants the last few
+    validate_every: int = 500
+
+    def __post_init__(self):
+        for name in ("steps", "warmup", "accumulate", "save_every", "keep", "validate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+
+
+class SummedLoss(nn.Module):
+    """The loss as a module, so that it can be wrapped for several processes or compiled."""
+
+    def __init__(self, model: Transformer, smoothing: float):
+        super().__init__()
+        self.model, self.smoothing = model, smoothing
+
+    def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
+        return batch_loss(self.model, Batch(source, target_in, target_out), self.smoothing)[0]
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """The named device, or the fastest there is: CUDA, MPS, CPU."""
+    if name != "auto":
+        return torch.device(name)
+    return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def train(
+    model: Transformer,
+    batches: TokenBatches,
+    settings: Settings,
+    run: Path,
+    validate: Callable[[Transformer], float] | None = None,
+    report: Callable[[dict], None] = lambda entry: None,
+) -> int:
+    """Train in place until the steps or the minutes are over; returns the step reached. Ctrl-C saves before it ends."""
+    rank, world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+    run.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(settings.seed + rank)  # dropout differs between processes
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    schedule = warmup_schedule(optimiser, settings.warmup, settings.peak)
+    progress = Progress(run, rank)
+    _resume(latest(run), model, optimiser, schedule, progress)
+    loss = SummedLoss(model, settings.smoothing)
+    loss = DistributedDataParallel(loss) if world > 1 else loss
+    groups = _groups(batches, settings, progress, world)
+    started = time.monotonic()
+    model.train()
+    try:
+        while progress.step < settings.steps and time.monotonic() - started < 60 * settings.minutes:
+            group, count = next(groups)
+            value = _step(loss, [batches.batch(rows) for rows in group[rank::world]], count, world, settings, optimiser)
+            if not math.isfinite(value):
+                raise TrainingError(
+                    f"the loss is {value} at step {progress.step + 1}; the last checkpoint is untouched. "
+                    "Try a lower peak rate, a longer warm-up, or a smaller clip"
+                )
+            progress.advance(value, count, optimiser.param_groups[0]["lr"], report)
+            schedule.step()
+            if validate and progress.step % settings.validate_every == 0:
+                _validate(model, validate, optimiser, schedule, progress, report)
+            if progress.step % settings.save_every == 0:
+                _save(model, optimiser, schedule, progress, settings.keep)
+    except KeyboardInterrupt:
+        _save(model, optimiser, schedule, progress, settings.keep)
+        raise
+    _save(model, optimiser, schedule, progress, settings.keep)
+    return progress.step
+
+
+def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings, optimiser) -> float:
+    """One update from several batches; the loss is per target token of all processes together."""
+    optimiser.zero_grad(set_to_none=True)
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    device = parameters[0].device
+    total = torch.zeros((), device=device)
+    for number, batch in enumerate(batches, start=1):
+        batch = batch.to(device)
+        wait = loss.no_sync() if world > 1 and number < len(batches) else contextlib.nullcontext()
+        with wait, torch.autocast(device.type, torch.bfloat16, enabled=settings.bf16):
+            value = loss(batch.source, batch.target_in, batch.target_out) / count
+            # Gradients are averaged over the processes, but each value is a share of the whole already.
+            (value * world).backward()
+        total += value.detach()
+    if world > 1:
+        dist.all_reduce(total)
+    nn.utils.clip_grad_norm_(parameters, settings.clip)
+    optimiser.step()
+    return total.item()
+
+
+class Progress:
+    """Where a run stands, and its log."""
+
+    def __init__(self, run: Path, rank: int):
+        self.run, self.rank = run, rank
+        self.step = self.epoch = self.batch = 0  # the next batch to be used
+        self.best: float | None = None
+        self.since = time.monotonic()
+
+    def advance(self, loss: float, count: int, rate: float, report: Callable[[dict], None]) -> None:
+        self.step += 1
+        now = time.monotonic()
+        speed, self.since = count / (now - self.since), now
+        self.log({"step": self.step, "loss": loss, "rate": rate, "target_tokens_per_second": speed}, report)
+
+    def log(self, entry: dict, report: Callable[[dict], None]) -> None:
+        if self.rank == 0:
+            report(entry)
+            with (self.run / "log.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+
+
+def _groups(batches: TokenBatches, settings: Settings, progress: Progress, world: int) -> Iterator[tuple[list, int]]:
+    """The rows of the batches of each step, and how many target tokens they hold; epoch after epoch."""
+
+    def stream():
+        for epoch in itertools.count(progress.epoch):
+            plan = batches.plan(epoch, settings.seed)
+            for number in range(progress.batch if epoch == progress.epoch else 0, len(plan)):
+                yield plan[number], (epoch, number + 1)
+
+    planned = stream()
+    while True:
+        group = list(itertools.islice(planned, settings.accumulate * world))
+        progress.epoch, progress.batch = group[-1][1]
+        rows = [row for row, _ in group]
+        yield rows, sum(batches.num_targets(one) for one in rows)
+
+
+def _resume(found: Checkpoint | None, model, optimiser, schedule, progress: Progress) -> None:
+    if found is None:
+        return
+    model.load_state_dict(found.weights)
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in found.optimiser.items():
+        number, key = name.split(".", 1)
+        state.setdefault(int(number), {})[key] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    schedule.load_state_dict(found.state["schedule"])
+    for group, rate in zip(optimiser.param_groups, schedule.get_last_lr(), strict=True):
+        group["lr"] = rate
+    progress.step, progress.best = found.step, found.state["best"]
+    progress.epoch, progress.batch = found.state["epoch"], found.state["batch"]
+    if progress.rank == 0:
+        torch.set_rng_state(found.random)
+
+
+def _checkpoint(model, optimiser, schedule, progress: Progress) -> Checkpoint:
+    tensors = {f"{i}.{key}": value for i, s in optimiser.state_dict()["state"].items() for key, value in s.items()}
+    state = {"epoch": progress.epoch, "batch": progress.batch, "best": progress.best, "schedule": schedule.state_dict()}
+    return Checkpoint(progress.step, model.state_dict(), tensors, torch.get_rng_state(), state)
+
+
+def _save(model, optimiser, schedule, progress: Progress, keep: int) -> None:
+    if progress.rank == 0 and progress.step:
+        _checkpoint(model, optimiser, schedule, progress).save(progress.run)
+        for old in checkpoints(progress.run)[:-keep]:
+            shutil.rmtree(old)
+
+
+def _validate(model, validate, optimiser, schedule, progress: Progress, report) -> None:
+    """Score the model; the best one so far is kept apart. Randomness is left as it was."""
+    random = torch.get_rng_state()
+    model.eval()
+    score = validate(model)
+    model.train()
+    torch.set_rng_state(random)
+    progress.log({"step": progress.step, "score": score}, report)
+    if progress.rank == 0 and (progress.best is None or score > progress.best):
+        progress.best = score
+        _checkpoint(model, optimiser, schedule, progress).save(progress.run / "best")
+        for old in checkpoints(progress.run / "best")[:-1]:
+            shutil.rmtree(old)
