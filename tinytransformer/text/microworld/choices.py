@@ -31,7 +31,7 @@ from tinytransformer.text.microworld.morphology import (
 )
 from tinytransformer.text.microworld.phrases import NounPhrase
 from tinytransformer.text.microworld.pronouns import FirstPerson, Name
-from tinytransformer.text.microworld.sense import can_want, goes_with, is_article_less, is_habitual, repeats
+from tinytransformer.text.microworld.sense import can_want, goes_with, is_habitual, repeats, takes_manner
 from tinytransformer.text.microworld.world import World
 
 Item = TypeVar("Item")
@@ -225,7 +225,7 @@ class Chooser:
         places = world.fillers[verb, "where"]
         if places and not clause.place and self.chance(place):
             self._place(clause, "location", self.pick(places))
-        elif verb.manner and not clause.frequency and not is_article_less(clause.accusative) and self.chance(manner):
+        elif verb.manner and not clause.frequency and takes_manner(clause) and self.chance(manner):
             clause.manner = world.manners[self.pick(verb.manner)]
             if repeats(clause, clause.manner):
                 clause.manner = None

@@ -8,9 +8,10 @@ from tinytransformer.text.microworld.phrases import NounPhrase
 _AGAIN = ("person", "animal", "room", "house", "way")  # what one can meet, clean or cross again and again
 
 
-def is_article_less(thing) -> bool:
-    """*müde Enten*: an adverb before it would seem to belong to the adjective."""
-    return thing is not None and thing.determiner is BARE and thing.adjective is not None
+def takes_manner(clause: Clause) -> bool:
+    """Not before *müde Enten*, where it would seem to belong to the adjective, nor behind two objects."""
+    thing = clause.accusative
+    return not (thing and (clause.dative or (thing.determiner is BARE and thing.adjective)))
 
 
 def goes_with(clause: Clause, time: tuple[str, ...]) -> bool:
