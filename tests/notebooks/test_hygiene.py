@@ -45,7 +45,7 @@ def problems(notebook) -> list[str]:
                 found.append(f"{cell.id}: has a warning")
             if "<Figure" in text and "image/png" not in output.get("data", {}):
                 found.append(f"{cell.id}: names a figure but does not show it")
-            if re.search(r"(/home/|/Users/|/root/|/work/|[A-Z]:\\\\)", text) or re.search(r"0x[0-9a-f]{6,}", text):
+            if re.search(r"(?<![\w./])/(?:[\w.-]+/){2,}|[A-Z]:\\\\|0x[0-9a-f]{6,}", text):
                 found.append(f"{cell.id}: shows a path or an address of the machine")
     return found
 
@@ -92,6 +92,10 @@ def broken(change) -> list[str]:
             lambda notebook, cell: cell.update(
                 outputs=[nbformat.v4.new_output("stream", text="<X at 0x7ff02818bf50>")]
             ),
+            "path or an address",
+        ),
+        (
+            lambda notebook, cell: cell.update(outputs=[nbformat.v4.new_output("stream", text="in /home/me/file.py")]),
             "path or an address",
         ),
     ],
