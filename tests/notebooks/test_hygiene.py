@@ -45,7 +45,7 @@ def problems(notebook) -> list[str]:
                 found.append(f"{cell.id}: has a warning")
             if "<Figure" in text and "image/png" not in output.get("data", {}):
                 found.append(f"{cell.id}: names a figure but does not show it")
-            if re.search(r"(?<![\w./])/(?:[\w.-]+/){2,}|[A-Z]:\\\\|0x[0-9a-f]{6,}", text):
+            if re.search(r"(?<![\w./])/(?:[\w.-]+/){2,}|[A-Z]:[\\]{2}|0x[0-9a-f]{6,}", text):
                 found.append(f"{cell.id}: shows a path or an address of the machine")
     return found
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import COMBINATIONS, random_ids, small_model
 
-from tinytransformer.translation.beam_search import beam_search, length_penalty
+from tinytransformer.translation.beam_search import beam_search, extend, length_penalty, start
 from tinytransformer.translation.greedy import greedy, sample
 
 
@@ -95,6 +95,18 @@ def test_no_translation_is_longer_than_allowed_or_holds_special_tokens(decode):
         assert len(hypothesis.ids) <= min(int((row != 0).sum()) + 3, 9)
         assert not {0, 1, 2} & set(hypothesis.ids)
     assert max(len(h.ids) for h in decode(model, source, 50)) <= 9, "max_length counts, too"
+
+
+def test_what_ends_leaves_its_place_to_others():
+    """The end is the likeliest token, and still two beginnings go on."""
+    model = tiny(output_bias=True)
+    with torch.no_grad():
+        model.embedding.output_bias[2] = 20.0
+    memory, beams = start(model, torch.tensor([[3, 4]]), beam=2, extra=5)
+    for _ in range(3):
+        beams, ends = extend(model, memory, beams)
+        assert ends
+        assert beams.scores.isfinite().all()
 
 
 def test_length_penalty():
