@@ -95,8 +95,12 @@ def broken(change) -> list[str]:
             "path or an address",
         ),
         (
+            lambda notebook, cell: cell.update(outputs=[nbformat.v4.new_output("stream", text="<Figure size 5x4>")]),
+            "names a figure but does not show it",
+        ),
+        (
             lambda notebook, cell: cell.update(outputs=[nbformat.v4.new_output("stream", text="in /home/me/file.py")]),
-            "path or an address",
+            "shows a path",
         ),
     ],
 )
