@@ -97,11 +97,11 @@ def test_no_translation_is_longer_than_allowed_or_holds_special_tokens(decode):
     assert max(len(h.ids) for h in decode(model, source, 50)) <= 9, "max_length counts, too"
 
 
+@torch.inference_mode()
 def test_what_ends_leaves_its_place_to_others():
     """The end is the likeliest token, and still two beginnings go on."""
     model = tiny(output_bias=True)
-    with torch.no_grad():
-        model.embedding.output_bias[2] = 20.0
+    model.embedding.output_bias[2] = 20.0
     memory, beams = start(model, torch.tensor([[3, 4]]), beam=2, extra=5)
     for _ in range(3):
         beams, ends = extend(model, memory, beams)
