@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from support import VOCAB, small_model
 
 from tinytransformer.text.batching import Batch, collate
-from tinytransformer.training.loss import batch_loss, mean_loss, smoothed_cross_entropy
+from tinytransformer.training import loss as loss_module
+from tinytransformer.training.loss import batch_loss, disagreement, mean_loss, projected_loss, smoothed_cross_entropy
 from tinytransformer.training.schedule import paper_rate, peak_rate, warmup_schedule
 
 
@@ -60,6 +61,45 @@ def test_more_padding_changes_no_loss():
     torch.testing.assert_close(batch_loss(model, batch)[0], batch_loss(model, longer)[0])
 
 
+@given(
+    smoothing=st.sampled_from([0.0, 0.1, 0.7]),
+    agreement=st.sampled_from([0.0, 1.0, 5.0]),
+    bias=st.booleans(),
+    chunk=st.integers(1, 400),
+)
+def test_the_loss_taken_in_pieces_equals_the_formulas(smoothing, agreement, bias, chunk):
+    """Value and gradients, whatever the size of the pieces, with one pass and with R-Drop's two."""
+    passes, number, size, d_model = (2 if agreement else 1), 9, 23, 8
+    states = torch.randn(passes, number, d_model, requires_grad=True)
+    matrix, offset = torch.randn(size, d_model, requires_grad=True), torch.randn(size, requires_grad=True)
+    targets = torch.randint(0, size, (number,))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loss_module, "NUMBERS_AT_ONCE", chunk)
+        ours = projected_loss(states, matrix, offset if bias else None, targets, smoothing, agreement)
+    logits = states @ matrix.T + (offset if bias else 0.0)
+    theirs = sum(smoothed_cross_entropy(one, targets, smoothing) for one in logits)
+    if agreement:
+        theirs = (theirs + agreement / 2 * disagreement(*logits)) / 2
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+    inputs = [states, matrix, *([offset] if bias else [])]
+    for one, other in zip(torch.autograd.grad(ours, inputs), torch.autograd.grad(theirs, inputs), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def test_disagreement_is_both_divergences():
+    logits, others = torch.randn(5, 7), torch.randn(5, 7)
+    p, q = logits.log_softmax(-1), others.log_softmax(-1)
+    expected = F.kl_div(q, p, reduction="sum", log_target=True) + F.kl_div(p, q, reduction="sum", log_target=True)
+    torch.testing.assert_close(disagreement(logits, others), expected)
+
+
+def test_r_drop_without_dropout_is_the_plain_loss():
+    model, batch = small_model(dropout=0.0), some_batch()
+    plain, both = batch_loss(model, batch, 0.1), batch_loss(model, batch, 0.1, agreement=5.0)
+    assert plain[1] == both[1]
+    torch.testing.assert_close(plain[0], both[0])
+
+
 def test_the_mean_over_batches_weighs_tokens_and_leaves_the_mode():
     model, batch = small_model(dropout=0.5).train(), some_batch()
     alone = collate([([5], [6])])
@@ -107,6 +147,28 @@ def test_a_schedule_can_be_saved_and_go_on():
         one.step()
         two.step()
     assert optimiser.param_groups[0]["lr"] == other.param_groups[0]["lr"]
+
+
+@given(warmup=st.integers(1, 20), rest=st.integers(1, 40))
+def test_the_rate_can_fall_on_a_line_to_the_last_step(warmup, rest):
+    optimiser = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=123.0)
+    steps = warmup + rest
+    schedule = warmup_schedule(optimiser, warmup, 0.1, falls_until=steps)
+    rates = []
+    for _ in range(steps + 3):
+        rates.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    assert max(rates) == pytest.approx(0.1) == rates[warmup - 1]
+    falls = [one - other for one, other in zip(rates[warmup - 1 :], rates[warmup:steps], strict=False)]
+    assert all(fall == pytest.approx(0.1 / (rest + 1), rel=1e-6) for fall in falls)
+    assert rates[steps:] == [0.0] * 3
+
+
+def test_a_rate_cannot_fall_before_it_has_risen():
+    optimiser = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])
+    with pytest.raises(ValueError, match="rises for 5 steps, so it cannot fall until step 5"):
+        warmup_schedule(optimiser, 5, 0.1, falls_until=5)
 
 
 @pytest.mark.parametrize(("warmup", "peak", "message"), [(0, 0.1, "warmup=0 must be"), (5, 0.0, "peak=0.0 must be")])

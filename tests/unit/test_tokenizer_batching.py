@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import MULTI30K, needs_multi30k
 
-from tinytransformer.text.batching import TokenBatches, collate, padding_share
+from tinytransformer.text.batching import ResampledBatches, TokenBatches, collate, padding_share
 from tinytransformer.text.corpus import microworld, multi30k
 from tinytransformer.text.tokenizer import END, PAD, START, UNKNOWN, Tokenizer, TokenizerError
 
@@ -46,9 +46,16 @@ def test_the_same_sentences_give_the_same_tokenizer_and_it_survives_saving(train
 
 def test_bpe_dropout_varies_the_pieces_but_not_the_text(tokenizer):
     text = "The curious grandmother did not understand the difficult sentences."
-    variants = {tuple(tokenizer.encode(text, dropout=0.3)) for _ in range(20)}
+    variants = {tuple(ids) for ids in tokenizer.encode_at_random([text] * 20, 0.3, seed=1)}
     assert len(variants) > 5
     assert {tokenizer.decode(variant) for variant in variants} == {text}
+
+
+def test_bpe_dropout_repeats_with_its_seed(train, tokenizer):
+    texts = train.source[:50]
+    first = tokenizer.encode_at_random(texts, 0.3, seed=1)
+    other = tokenizer.encode_at_random(texts, 0.3, seed=2)
+    assert first == tokenizer.encode_at_random(texts, 0.3, seed=1) != other
 
 
 def test_bad_tokenizers(tmp_path):
@@ -112,6 +119,23 @@ def test_padding_on_multi30k_is_below_8_percent():
     tokenizer = Tokenizer.train([*train.source, *train.target], vocab_size=8000)
     pairs = [(tokenizer.encode(s), tokenizer.encode(t)) for s, t in zip(train.source, train.target, strict=True)]
     assert padding_share(list(TokenBatches(pairs, 4096).epoch(0, seed=0))) < 0.08
+
+
+def test_pairs_encoded_anew_for_each_epoch():
+    """The encoder gets one seed per epoch and run, and a plan speaks of the pairs of its own epoch."""
+    seeds = []
+
+    def encode(seed):
+        seeds.append(seed)
+        return [([4 + seed % 7] * 3, [5] * (2 + seed % 5))] * 4
+
+    batches = ResampledBatches(encode, 40)
+    for epoch, seed in ((0, 1), (1, 1), (0, 2), (0, 1)):
+        batches.plan(epoch, seed)
+        assert batches.pairs == encode(seeds[-1])
+        assert batches.lengths[:, 1].tolist() == [3 + seeds[-1] % 5] * 4
+    assert seeds[1] == seeds[-1]
+    assert len(set(seeds)) == 4  # the first look, and three different epochs
 
 
 def test_global_randomness_is_left_alone(batches):

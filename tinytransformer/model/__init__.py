@@ -1,8 +1,8 @@
 """The model: token ids come in, logits go out.
 
-Read the files in this order: masks, cache, positions, attention, layers, config, transformer, recording. The function
-``attention`` is not among the names below, for ``tinytransformer.model.attention`` is the module that holds it; it
-comes from there or from `tinytransformer`.
+Read the files in this order: masks, cache, positions, attention, dropout, layers, config, transformer, recording.
+The function ``attention`` is not among the names below, for ``tinytransformer.model.attention`` is the module that
+holds it; it comes from there or from `tinytransformer`.
 """
 
 from tinytransformer.model.attention import MultiHeadAttention

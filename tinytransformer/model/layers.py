@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tinytransformer.model.attention import MultiHeadAttention, xavier_linear
 from tinytransformer.model.cache import LayerCache
+from tinytransformer.model.dropout import Dropout
 
 
 class FeedForward(nn.Module):
@@ -34,7 +35,7 @@ class PostNorm(nn.Module):
     def __init__(self, d_model: int, dropout: float):
         super().__init__()
         self.norm = nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def before(self, x: Tensor) -> Tensor:
         """What the sub-layer receives."""
@@ -145,9 +146,14 @@ class TiedEmbedding(nn.Module):
         """Target ids (B, T) to vectors (B, T, D), scaled by √d_model."""
         return self.source(ids)
 
+    @property
+    def output_matrix(self) -> Tensor:
+        """The rows (V, D) that the output compares a state with: the tokens' own vectors."""
+        return self.tokens
+
     def logits(self, states: Tensor) -> Tensor:
         """Decoder states (…, D) to one score per token of the vocabulary (…, V)."""
-        return F.linear(states, self.tokens, self.output_bias)
+        return F.linear(states, self.output_matrix, self.output_bias)
 
 
 class SeparateEmbeddings(TiedEmbedding):
@@ -161,8 +167,9 @@ class SeparateEmbeddings(TiedEmbedding):
     def target(self, ids: Tensor) -> Tensor:
         return F.embedding(ids, self.target_tokens) * self.scale
 
-    def logits(self, states: Tensor) -> Tensor:
-        return F.linear(states, self.output, self.output_bias)
+    @property
+    def output_matrix(self) -> Tensor:
+        return self.output
 
 
 def _embedding_matrix(vocab_size: int, d_model: int) -> nn.Parameter:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from tinytransformer.model.attention import MultiHeadAttention, head_size, unturned
 from tinytransformer.model.cache import Cache, Memory
 from tinytransformer.model.config import ACTIVATIONS, EMBEDDINGS, NORMS, POSITIONS, TransformerConfig
+from tinytransformer.model.dropout import Dropout
 from tinytransformer.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from tinytransformer.model.masks import causal_mask, padding_mask, window_mask
 
@@ -78,7 +79,7 @@ class Transformer(nn.Module):
         d_k = head_size("d_k", c.d_k, c.d_model, c.num_heads)
         self.positions = POSITIONS[c.positions](c.d_model, d_k, c.max_length)
         self.embedding = EMBEDDINGS[c.tie_embeddings](c.vocab_size, c.d_model, c.output_bias)
-        self.dropout = nn.Dropout(c.dropout)
+        self.dropout = Dropout(c.dropout)
         residual = NORMS[c.norm]
 
         def attention(rotate: Callable[[Tensor, int], Tensor] = unturned) -> MultiHeadAttention:

@@ -5,7 +5,7 @@ target's, whichever are more.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -51,6 +51,11 @@ def pad(rows: Sequence[Sequence[int]]) -> Tensor:
     return padded
 
 
+def epoch_seed(epoch: int, seed: int) -> int:
+    """One seed per epoch and run."""
+    return seed * 1_000_003 + epoch
+
+
 class TokenBatches:
     """The batches of one epoch after another: ``for batch in TokenBatches(pairs, 4096).epoch(number, seed)``.
 
@@ -61,19 +66,22 @@ class TokenBatches:
     def __init__(self, pairs: Sequence[Encoded], tokens: int):
         if not pairs:
             raise ValueError("there are no sentence pairs to make batches of")
-        self.pairs = pairs
         self.tokens = tokens
+        self._take(pairs)
+
+    def _take(self, pairs: Sequence[Encoded]) -> None:
+        self.pairs = pairs
         self.lengths = torch.tensor([(len(source) + 1, len(target) + 1) for source, target in pairs])
         longest = int(self.lengths.max())
-        if longest > tokens:
+        if longest > self.tokens:
             raise ValueError(
-                f"a sentence of {longest} tokens does not fit into a batch of {tokens}: "
+                f"a sentence of {longest} tokens does not fit into a batch of {self.tokens}: "
                 "take larger batches, or leave such sentences out"
             )
 
     def plan(self, epoch: int, seed: int) -> list[list[int]]:
         """Which pairs make which batch. Pairs of equal length meet in another order each epoch."""
-        generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+        generator = torch.Generator().manual_seed(epoch_seed(epoch, seed))
         order = torch.randperm(len(self.pairs), generator=generator)
         # Sorted by target, then source: stable, so that the shuffle decides among equals.
         for column in (0, 1):
@@ -91,10 +99,6 @@ class TokenBatches:
         """One batch of a plan."""
         return collate([self.pairs[row] for row in rows])
 
-    def num_targets(self, rows: list[int]) -> int:
-        """How many tokens there are to predict in a batch of a plan, without making it."""
-        return int(self.lengths[rows, 1].sum())
-
     def _cut(self, order: list[int]) -> Iterator[list[int]]:
         lengths = self.lengths.tolist()
         batch: list[int] = []
@@ -107,6 +111,18 @@ class TokenBatches:
             batch.append(row)
             longest = longest_now
         yield batch
+
+
+class ResampledBatches(TokenBatches):
+    """Pairs that are encoded anew for each epoch, as BPE-dropout wants it: ``encode`` makes them from a seed."""
+
+    def __init__(self, encode: Callable[[int], Sequence[Encoded]], tokens: int):
+        super().__init__(encode(0), tokens)
+        self.encode = encode
+
+    def plan(self, epoch: int, seed: int) -> list[list[int]]:
+        self._take(self.encode(epoch_seed(epoch, seed)))
+        return super().plan(epoch, seed)
 
 
 def padding_share(batches: Sequence[Batch]) -> float:

@@ -5,6 +5,7 @@ Sentencepiece does the work. Ids 0 to 3 are padding, start, end and unknown, in 
 
 import io
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sentencepiece
@@ -74,11 +75,20 @@ class Tokenizer:
     def __len__(self) -> int:
         return len(self._pieces)
 
-    def encode(self, text: str, dropout: float = 0.0) -> list[int]:
-        """Ids of a sentence, without start and end. ``dropout`` skips merges at random (BPE-dropout), for training."""
-        if dropout:
-            return self._pieces.encode(text, enable_sampling=True, alpha=dropout)
+    def encode(self, text: str) -> list[int]:
+        """Ids of a sentence, without start and end."""
         return self._pieces.encode(text)
+
+    def encode_at_random(self, texts: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
+        """Ids of sentences whose merges were skipped at random (BPE-dropout, Provilkov et al. 2020), for training."""
+
+        def encode() -> list[list[int]]:
+            return [self._pieces.encode(text, enable_sampling=True, alpha=dropout) for text in texts]
+
+        # Sentencepiece takes a seed only for threads that have not drawn yet; a new one makes the draw repeatable.
+        sentencepiece.set_random_generator_seed(seed)
+        with ThreadPoolExecutor(1) as fresh:
+            return fresh.submit(encode).result()
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids; padding, start and end are left out, and everything behind the first end."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,12 @@ def load_model(folder: str | Path) -> tuple[Transformer, Tokenizer]:
     return model, Tokenizer(files["tokenizer.model"])
 
 
+def rewrite_card(folder: str | Path, change: Callable[[str], str]) -> None:
+    """Write a model folder anew with its card changed, and nothing else."""
+    files = read_folder(Path(folder))
+    write_folder(Path(folder), {**files, CARD: change(files[CARD].decode()).encode()})
+
+
 def load_weights(model: nn.Module, data: bytes, where: Path) -> None:
     """Put saved weights into a model of the same shape."""
     weights = tensors_from(data, where)
@@ -75,6 +81,11 @@ def average(weights: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     if any(set(other) != names for other in weights):
         raise CheckpointError("only checkpoints of one model can be averaged: these have different tensors")
     return {name: torch.stack([one[name].double() for one in weights]).mean(0).float() for name in weights[0]}
+
+
+def average_of(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoint folders."""
+    return average([Checkpoint.load(folder).weights for folder in folders])
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,25 +6,31 @@ stopped; in one process the weights are then, bit for bit, those of a run that w
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import math
+import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 from tinytransformer.model.transformer import Transformer
-from tinytransformer.text.batching import Batch, TokenBatches
+from tinytransformer.text.batching import Batch, Encoded, TokenBatches, collate
 from tinytransformer.training.checkpoints import Checkpoint, checkpoints, latest
 from tinytransformer.training.loss import batch_loss
 from tinytransformer.training.schedule import warmup_schedule
+
+LOG = "log.jsonl"
 
 
 class TrainingError(RuntimeError):
@@ -38,12 +44,19 @@ class Settings:
     steps: int
     peak: float  # highest learning rate
     warmup: int
+    falls_to_zero: bool = (
+        False  # the rate after the warm-up: the paper's inverse square root, or a line to the last step
+    )
     minutes: float = math.inf  # stops, and saves, when this time is over
     smoothing: float = 0.1
     clip: float = 1.0  # longest gradient; the paper names no clipping
     accumulate: int = 1  # batches per step, and process
+    agreement: float = 0.0  # weight of R-Drop; the paper has none
+    agreement_after: int = 0  # steps without R-Drop, which doubles the work of a step, before it begins
     seed: int = 0
     bf16: bool = False
+    recompute: bool = False  # activation checkpointing: less memory, a third more time
+    compile: bool = False
     save_every: int = 500
     keep: int = 5  # checkpoints; averaging wants the last few
     validate_every: int = 500
@@ -57,12 +70,12 @@ class Settings:
 class SummedLoss(nn.Module):
     """The loss as a module, so that it can be wrapped for several processes or compiled."""
 
-    def __init__(self, model: Transformer, smoothing: float):
+    def __init__(self, model: Transformer, smoothing: float, agreement: float = 0.0):
         super().__init__()
-        self.model, self.smoothing = model, smoothing
+        self.model, self.smoothing, self.agreement = model, smoothing, agreement
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
-        return batch_loss(self.model, Batch(source, target_in, target_out), self.smoothing)[0]
+        return batch_loss(self.model, Batch(source, target_in, target_out), self.smoothing, self.agreement)[0]
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -72,31 +85,45 @@ def choose_device(name: str = "auto") -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
 
 
+def hardware() -> str:
+    """The machine in a few words, as far as it can be known."""
+    if torch.cuda.is_available():
+        return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
+    threads = torch.get_num_threads()
+    return f"CPU only ({platform.machine()}, {threads} {'thread' if threads == 1 else 'threads'})"
+
+
 def train(
     model: Transformer,
     batches: TokenBatches,
     settings: Settings,
     run: Path,
-    validate: Callable[[Transformer], float] | None = None,
+    validate: Callable[[Transformer], Mapping[str, float]] | None = None,
     report: Callable[[dict], None] = lambda entry: None,
-) -> int:
-    """Train in place until the steps or the minutes are over; returns the step reached. Ctrl-C saves before it ends."""
+) -> "Progress":
+    """Train in place until the steps or the minutes are over; returns where the run stands. Ctrl-C saves first.
+
+    ``validate`` gives numbers for the log; the model with the highest ``"score"`` is kept apart, in ``run / "best"``.
+    """
     rank, world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
     run.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(settings.seed + rank)  # dropout differs between processes
-    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    schedule = warmup_schedule(optimiser, settings.warmup, settings.peak)
+    optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
+    schedule = warmup_schedule(
+        optimiser, settings.warmup, settings.peak, settings.steps if settings.falls_to_zero else None
+    )
     progress = Progress(run, rank)
     _resume(latest(run), model, optimiser, schedule, progress)
-    loss = SummedLoss(model, settings.smoothing)
-    loss = DistributedDataParallel(loss) if world > 1 else loss
+    _prepare_layers(model, settings)
+    summed = SummedLoss(model, settings.smoothing)
+    loss = DistributedDataParallel(summed) if world > 1 else summed
     groups = _groups(batches, settings, progress, world)
-    started = time.monotonic()
     model.train()
     try:
-        while progress.step < settings.steps and time.monotonic() - started < 60 * settings.minutes:
+        while progress.step < settings.steps and not _time_is_over(progress, settings, world):
             group, count = next(groups)
-            value = _step(loss, [batches.batch(rows) for rows in group[rank::world]], count, world, settings, optimiser)
+            summed.agreement = settings.agreement if progress.step >= settings.agreement_after else 0.0
+            value = _step(loss, [collate(pairs) for pairs in group[rank::world]], count, world, settings, optimiser)
             if not math.isfinite(value):
                 raise TrainingError(
                     f"the loss is {value} at step {progress.step + 1}; the last checkpoint is untouched. "
@@ -112,7 +139,17 @@ def train(
         _save(model, optimiser, schedule, progress, settings.keep)
         raise
     _save(model, optimiser, schedule, progress, settings.keep)
-    return progress.step
+    return progress
+
+
+def _time_is_over(progress: "Progress", settings: Settings, world: int) -> bool:
+    """Whether this call has used up its minutes. Processes stop together: the first whose time is over stops all."""
+    if settings.minutes == math.inf:
+        return False
+    over = torch.tensor(float(time.monotonic() - progress.began >= 60 * settings.minutes))
+    if world > 1:
+        dist.all_reduce(over, dist.ReduceOp.MAX)
+    return bool(over)
 
 
 def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings, optimiser) -> float:
@@ -124,7 +161,7 @@ def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings
     for number, batch in enumerate(batches, start=1):
         batch = batch.to(device)
         wait = loss.no_sync() if world > 1 and number < len(batches) else contextlib.nullcontext()
-        with wait, torch.autocast(device.type, torch.bfloat16, enabled=settings.bf16):
+        with wait, _precision(device, settings.bf16):
             value = loss(batch.source, batch.target_in, batch.target_out) / count
             # Gradients are averaged over the processes, but each value is a share of the whole already.
             (value * world).backward()
@@ -136,6 +173,28 @@ def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings
     return total.item()
 
 
+@contextlib.contextmanager
+def _precision(device: torch.device, bf16: bool) -> Iterator[None]:
+    """Products in bfloat16 where asked for; weights, sums and the loss stay in float32."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.autocast(device.type, torch.bfloat16, enabled=bf16))
+        if bf16 and device.type == "cpu":
+            # The fused kernel's backward pass is several times slower in bfloat16 than the formula written out.
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        yield
+
+
+def _prepare_layers(model: Transformer, settings: Settings) -> None:
+    """Recompute a layer's insides in the backward pass instead of keeping them, or compile the two stacks, if asked."""
+    for stack in (model.encoder, model.decoder):
+        for layer in stack.layers:
+            layer.__dict__.pop("forward", None)  # what an earlier run has put there
+            if settings.recompute:
+                layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=False)
+        if settings.compile:
+            stack.compile(dynamic=True)
+
+
 class Progress:
     """Where a run stands, and its log."""
 
@@ -143,7 +202,14 @@ class Progress:
         self.run, self.rank = run, rank
         self.step = self.epoch = self.batch = 0  # the next batch to be used
         self.best: float | None = None
-        self.since = time.monotonic()
+        self.earlier = 0.0  # seconds that the run took before this call
+        self.hardware = hardware()
+        self.began = self.since = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken, from its first step on, pauses not counted."""
+        return self.earlier + time.monotonic() - self.began
 
     def advance(self, loss: float, count: int, rate: float, report: Callable[[dict], None]) -> None:
         self.step += 1
@@ -154,25 +220,36 @@ class Progress:
     def log(self, entry: dict, report: Callable[[dict], None]) -> None:
         if self.rank == 0:
             report(entry)
-            with (self.run / "log.jsonl").open("a", encoding="utf-8") as file:
+            with (self.run / LOG).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
 
+    def forget_later(self) -> None:
+        """Drop from the log what was done after the checkpoint that a run goes on from: it will be done again."""
+        path = self.run / LOG
+        if self.rank == 0 and path.exists():
+            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= self.step]
+            part = path.with_name(path.name + ".part")
+            part.write_text("".join(kept), encoding="utf-8")
+            part.replace(path)
 
-def _groups(batches: TokenBatches, settings: Settings, progress: Progress, world: int) -> Iterator[tuple[list, int]]:
-    """The rows of the batches of each step, and how many target tokens they hold; epoch after epoch."""
 
-    def stream():
+def _groups(
+    batches: TokenBatches, settings: Settings, progress: Progress, world: int
+) -> Iterator[tuple[list[list[Encoded]], int]]:
+    """The pairs of the batches of each step, and how many target tokens they hold; epoch after epoch."""
+
+    def stream() -> Iterator[tuple[list[Encoded], tuple[int, int]]]:
         for epoch in itertools.count(progress.epoch):
             plan = batches.plan(epoch, settings.seed)
             for number in range(progress.batch if epoch == progress.epoch else 0, len(plan)):
-                yield plan[number], (epoch, number + 1)
+                yield [batches.pairs[row] for row in plan[number]], (epoch, number + 1)
 
     planned = stream()
     while True:
         group = list(itertools.islice(planned, settings.accumulate * world))
         progress.epoch, progress.batch = group[-1][1]
-        rows = [row for row, _ in group]
-        yield rows, sum(batches.num_targets(one) for one in rows)
+        yield [pairs for pairs, _ in group], sum(len(target) + 1 for pairs, _ in group for _, target in pairs)
 
 
 def _resume(found: Checkpoint | None, model, optimiser, schedule, progress: Progress) -> None:
@@ -189,13 +266,22 @@ def _resume(found: Checkpoint | None, model, optimiser, schedule, progress: Prog
         group["lr"] = rate
     progress.step, progress.best = found.step, found.state["best"]
     progress.epoch, progress.batch = found.state["epoch"], found.state["batch"]
+    progress.earlier = found.state["seconds"]
+    progress.forget_later()
     if progress.rank == 0:
         torch.set_rng_state(found.random)
 
 
 def _checkpoint(model, optimiser, schedule, progress: Progress) -> Checkpoint:
     tensors = {f"{i}.{key}": value for i, s in optimiser.state_dict()["state"].items() for key, value in s.items()}
-    state = {"epoch": progress.epoch, "batch": progress.batch, "best": progress.best, "schedule": schedule.state_dict()}
+    state = {
+        "epoch": progress.epoch,
+        "batch": progress.batch,
+        "best": progress.best,
+        "seconds": progress.seconds,
+        "hardware": progress.hardware,
+        "schedule": schedule.state_dict(),
+    }
     return Checkpoint(progress.step, model.state_dict(), tensors, torch.get_rng_state(), state)
 
 
@@ -210,12 +296,13 @@ def _validate(model, validate, optimiser, schedule, progress: Progress, report) 
     """Score the model; the best one so far is kept apart. Randomness is left as it was."""
     random = torch.get_rng_state()
     model.eval()
-    score = validate(model)
+    found = dict(validate(model))
     model.train()
     torch.set_rng_state(random)
-    progress.log({"step": progress.step, "score": score}, report)
-    if progress.rank == 0 and (progress.best is None or score > progress.best):
-        progress.best = score
+    progress.since = time.monotonic()  # the time it took is not training's
+    progress.log({"step": progress.step, **found}, report)
+    if progress.rank == 0 and (progress.best is None or found["score"] > progress.best):
+        progress.best = found["score"]
         _checkpoint(model, optimiser, schedule, progress).save(progress.run / "best")
         for old in checkpoints(progress.run / "best")[:-1]:
             shutil.rmtree(old)

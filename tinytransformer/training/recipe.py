@@ -1,0 +1,225 @@
+"""Recipes: everything that a training run depends on, as one value that is stored with the run.
+
+A recipe names the corpus, the tokenizer, the model and the settings of the loop; from it and the seed the whole run
+follows. `RECIPES` holds those that made the shipped models. The command line offers every field as an option.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from tinytransformer.model.config import TransformerConfig
+from tinytransformer.text.batching import Encoded, ResampledBatches, TokenBatches
+from tinytransformer.text.corpus import ParallelCorpus, from_files, from_table, microworld, multi30k
+from tinytransformer.text.tokenizer import Tokenizer
+from tinytransformer.training.loop import Settings
+
+FILE_NAME = "recipe.json"
+FREE = ("save_every", "keep", "validate_every")  # may change in the middle of a run: they do not change its weights
+
+
+class RecipeError(ValueError):
+    """A recipe cannot be followed; the message says why and what to do."""
+
+
+def _choice(default, help: str):
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train on, what to train, and how. The defaults are those of the shipped microworld model."""
+
+    corpus: str = _choice("microworld", "microworld, multi30k, or files (then give --train and --valid)")
+    source: str = _choice("en", "source language: en, or de or fr for the way back")
+    target: str = _choice("de", "target language: de, or fr (Multi30k only), or en")
+    pairs: int = _choice(120_000, "how many sentence pairs the microworld makes for training")
+    train: str = _choice("", "own text: one .tsv or .jsonl file, or two files with a comma between them")
+    valid: str = _choice("", "own text for validation, likewise")
+
+    vocab_size: int = _choice(1500, "pieces of the joint BPE vocabulary")
+    bpe_dropout: float = _choice(0.0, "share of BPE merges skipped at random in training; the paper has none")
+
+    d_model: int = _choice(128, "features of a token")
+    num_heads: int = _choice(4, "attention heads")
+    d_ff: int = _choice(512, "features inside the feed-forward network")
+    num_layers: int = _choice(3, "layers of the encoder, and as many of the decoder")
+    dropout: float = _choice(0.1, "dropout on sub-layer outputs and embeddings")
+    attention_dropout: float = _choice(0.0, "dropout on attention weights; the paper names none")
+    norm: str = _choice("pre", "where LayerNorm stands: post (the paper) or pre")
+    positions: str = _choice("sinusoidal", "sinusoidal (the paper), learned, rotary or none")
+    max_length: int = _choice(256, "tokens a sentence may have; longer ones are left out of training")
+
+    tokens: int = _choice(4096, "tokens of a batch, the source's or the target's, whichever are more")
+    accumulate: int = _choice(1, "batches of one step, and process")
+    steps: int = _choice(1500, "steps to train; with a falling rate also where it reaches zero")
+    peak: float = _choice(3e-3, "highest learning rate")
+    warmup: int = _choice(300, "steps until the highest rate")
+    falls: str = _choice("line", "the rate after the warm-up: root (the paper's inverse square root) or line (to zero)")
+    smoothing: float = _choice(0.1, "label smoothing")
+    clip: float = _choice(1.0, "longest gradient; the paper names none")
+    agreement: float = _choice(0.0, "weight of R-Drop, which asks two passes to agree; the paper has none")
+    agreement_after: int = _choice(0, "steps before R-Drop begins; it doubles the work of a step")
+    bf16: bool = _choice(False, "matrix products in bfloat16 (autocast)")
+    seed: int = _choice(1, "start of all random numbers")
+
+    save_every: int = _choice(500, "steps between checkpoints")
+    keep: int = _choice(5, "checkpoints kept; the last so many are averaged at the end")
+    validate_every: int = _choice(500, "steps between validations")
+
+    def __post_init__(self):
+        for name, known in (("corpus", ("microworld", "multi30k", "files")), ("falls", ("root", "line"))):
+            if getattr(self, name) not in known:
+                raise RecipeError(f"{name}={getattr(self, name)!r} is unknown: choose one of {', '.join(known)}")
+        if self.corpus == "microworld" and {self.source, self.target} != {"en", "de"}:
+            raise RecipeError(f"the microworld has no pair {self.source}–{self.target}: choose en–de or de–en")
+        if self.corpus == "files" and not (self.train and self.valid):
+            raise RecipeError(
+                "corpus=files needs texts: give train and valid, each one .tsv or .jsonl file or two files"
+            )
+        if not 0.0 <= self.bpe_dropout < 1.0:
+            raise RecipeError(f"bpe_dropout={self.bpe_dropout} is outside [0, 1): 0.1 is usual, 0 switches it off")
+        self.config()
+        self.settings()
+
+    def config(self) -> TransformerConfig:
+        """The model's configuration."""
+        return TransformerConfig(**_shared(self, TransformerConfig))
+
+    def settings(self, **more) -> Settings:
+        """The loop's settings; ``more`` are those that change nothing about the result, such as minutes."""
+        return Settings(**_shared(self, Settings), falls_to_zero=self.falls == "line", **more)
+
+    def save(self, folder: Path) -> None:
+        """Write it into a run's folder; a run that was begun with another recipe is refused."""
+        if has_recipe(folder):
+            before, now = asdict(self.load(folder)), asdict(self)
+            free = FREE if self.falls == "line" else (*FREE, "steps")
+            changed = [name for name in now if now[name] != before[name] and name not in free]
+            if changed:
+                what = "; ".join(f"{name} was {before[name]!r} and is now {now[name]!r}" for name in changed)
+                raise RecipeError(
+                    f"{folder} holds a run with another recipe: {what}. Go on with the old recipe (say only --run), or "
+                    "choose another folder"
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f"{FILE_NAME}.part"
+        part.write_text(self.to_json() + "\n", encoding="utf-8")
+        part.replace(folder / FILE_NAME)
+
+    def to_json(self) -> str:
+        """All fields, one a line."""
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Recipe":
+        """The recipe of a run."""
+        path = folder / FILE_NAME
+        if not has_recipe(folder):
+            raise RecipeError(f"{folder} holds no run: there is no {FILE_NAME}")
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (TypeError, ValueError) as error:
+            raise RecipeError(f"{path} is not a recipe: {error}") from None
+
+
+def has_recipe(folder: Path) -> bool:
+    """Whether a run was begun in this folder."""
+    return (folder / FILE_NAME).is_file()
+
+
+def _shared(recipe: Recipe, other: type) -> dict:
+    """The fields of the recipe that another dataclass has too."""
+    return {f.name: getattr(recipe, f.name) for f in fields(other) if hasattr(recipe, f.name)}
+
+
+def training_corpus(recipe: Recipe, data: str | Path | None = None) -> ParallelCorpus:
+    """The sentence pairs to train on; ``data`` is Multi30k's folder."""
+    if recipe.corpus == "microworld":
+        return microworld("train", recipe.pairs, recipe.seed, reverse=recipe.source == "de")
+    if recipe.corpus == "multi30k":
+        return multi30k("train", recipe.source, recipe.target, data)
+    return own_text(recipe.train)
+
+
+def validation_corpus(recipe: Recipe, data: str | Path | None = None, count: int = 500) -> ParallelCorpus:
+    """The sentence pairs to watch while training; ``count`` of them in the microworld."""
+    if recipe.corpus == "microworld":
+        return microworld("valid", count, recipe.seed, reverse=recipe.source == "de")
+    if recipe.corpus == "multi30k":
+        return multi30k("val", recipe.source, recipe.target, data)
+    return own_text(recipe.valid)
+
+
+def own_text(names: str) -> ParallelCorpus:
+    """A user's text: ``pairs.tsv``, ``pairs.jsonl`` or ``source.txt,target.txt``."""
+    parts = [name.strip() for name in names.split(",")]
+    if len(parts) > 2:
+        raise RecipeError(
+            f"{names!r} names {len(parts)} files: give one .tsv or .jsonl file, or two with a comma between"
+        )
+    return from_table(parts[0]) if len(parts) == 1 else from_files(*parts)
+
+
+def tokenizer_for(recipe: Recipe, corpus: ParallelCorpus, folder: Path) -> Tokenizer:
+    """The run's tokenizer: learned from the training text and kept in the run's folder."""
+    try:
+        return Tokenizer.load(folder)
+    except ValueError:
+        tokenizer = Tokenizer.train([*corpus.source, *corpus.target], recipe.vocab_size)
+        tokenizer.save(folder)
+        return tokenizer
+
+
+def encode(tokenizer: Tokenizer, corpus: ParallelCorpus) -> list[Encoded]:
+    """The ids of all pairs."""
+    return list(zip(map(tokenizer.encode, corpus.source), map(tokenizer.encode, corpus.target), strict=True))
+
+
+def fitting(recipe: Recipe, tokenizer: Tokenizer, corpus: ParallelCorpus) -> ParallelCorpus:
+    """The pairs of a corpus that are not longer than the model takes."""
+    rows = [row for row, pair in enumerate(encode(tokenizer, corpus)) if _fits(recipe, pair)]
+    if not rows:
+        raise RecipeError(f"{corpus.name}: every pair is longer than max_length={recipe.max_length} or a batch")
+    source, target = ([side[row] for row in rows] for side in (corpus.source, corpus.target))
+    return replace(corpus, source=tuple(source), target=tuple(target))
+
+
+def training_batches(recipe: Recipe, tokenizer: Tokenizer, corpus: ParallelCorpus) -> TokenBatches:
+    """The batches of a corpus whose pairs fit. With BPE-dropout they are encoded anew for each epoch."""
+    if not recipe.bpe_dropout:
+        return TokenBatches(encode(tokenizer, corpus), recipe.tokens)
+
+    def resample(seed: int) -> Sequence[Encoded]:
+        sides = (tokenizer.encode_at_random(side, recipe.bpe_dropout, seed) for side in (corpus.source, corpus.target))
+        return [pair for pair in zip(*sides, strict=True) if _fits(recipe, pair)]
+
+    return ResampledBatches(resample, recipe.tokens)
+
+
+def _fits(recipe: Recipe, pair: Encoded) -> bool:
+    return max(map(len, pair)) < min(recipe.max_length, recipe.tokens)  # the end token needs a place
+
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {
+        "microworld": Recipe(),
+        "multi30k": Recipe(
+            corpus="multi30k",
+            vocab_size=5000,
+            bpe_dropout=0.1,
+            num_layers=4,
+            dropout=0.2,
+            tokens=2048,
+            steps=13_000,
+            peak=2.5e-3,
+            warmup=800,
+            agreement=4.0,
+            agreement_after=9500,
+            bf16=True,
+            save_every=250,
+        ),
+    }
+)
