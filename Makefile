@@ -13,12 +13,13 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 ONE_THREAD := OMP_NUM_THREADS=1 MPLBACKEND=agg
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-quick lint format notebooks figures benchmarks pins clean
+.PHONY: help lab test test-quick train lint format notebooks figures benchmarks pins clean
 
 help:
 	@echo "make lab          JupyterLab with the lessons"
 	@echo "make test         the whole suite: package, notebooks, browser"
 	@echo "make test-quick   the suite without notebooks and browser"
+	@echo "make train        train a translator on the microworld, in minutes, and score it"
 	@echo "make lint         style of code and notebooks; make format mends it"
 	@echo "make notebooks    run all notebooks again and store their outputs"
 	@echo "make figures      train the tiny model of the README's first picture and draw it again"
@@ -33,6 +34,12 @@ test: .venv/.test
 
 test-quick: .venv/.test
 	$(RUN) $(ONE_THREAD) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser $(ARGS)
+
+train: .venv/.lab
+	$(RUN) $(PY) -m tinytransformer train --run runs/microworld $(ARGS)
+	@for split in test test_novel test_pronoun test_long; do \
+		echo; $(RUN) $(PY) -m tinytransformer evaluate --model runs/microworld/model --corpus microworld --split $$split; \
+	done
 
 lint: .venv/.test
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .

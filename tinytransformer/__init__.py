@@ -5,8 +5,8 @@ The letters in shape comments, everywhere in this package:
     B batch · S source length, or any number of keys · T target length, or any number of queries · H heads ·
     D = d_model · V vocabulary · d_k, d_v: features of a key and of a value in one head
 
-Read the rooms in the order in which a sentence walks through them; so far: text, model,
-training, translation, inspection; `cli` is the front door, ``python -m tinytransformer``.
+Read the rooms in the order in which a sentence walks through them; so far: text, model, training, translation,
+inspection; then `commands`, and `cli`, the front door: ``python -m tinytransformer``.
 """
 
 from importlib import import_module
@@ -19,6 +19,7 @@ _HOMES = {
     "MultiHeadAttention": "model.attention",
     "Transformer": "model.transformer",
     "TransformerConfig": "model.config",
+    "Translator": "translation.translator",
     "attention": "model.attention",
     "causal_mask": "model.masks",
     "padding_mask": "model.masks",

@@ -14,7 +14,7 @@ import support_training
 import torch
 from support_training import fresh_model, settings, some_batches
 
-from tinytransformer.text.batching import TokenBatches
+from tinytransformer.text.batching import ResampledBatches, TokenBatches
 from tinytransformer.training.checkpoints import Checkpoint, CheckpointError, checkpoints, latest
 from tinytransformer.training.loop import TrainingError, train
 
@@ -32,8 +32,8 @@ def equal(one, other) -> bool:
 
 def test_training_learns_logs_and_keeps_the_last_checkpoints(tmp_path):
     entries = []
-    reached = train(fresh_model(), some_batches(), settings(steps=60), tmp_path, report=entries.append)
-    assert reached == 60
+    progress = train(fresh_model(), some_batches(), settings(steps=60), tmp_path, report=entries.append)
+    assert progress.step == 60
     assert entries[-1]["loss"] < 0.85 * entries[0]["loss"]
     assert [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()] == entries
     assert max(entry["rate"] for entry in entries) == pytest.approx(5e-3)
@@ -45,6 +45,57 @@ def test_a_run_in_pieces_equals_a_run_at_once(tmp_path):
     for steps in (9, 10, 26, 40):
         train(fresh_model(), some_batches(), settings(steps=steps), tmp_path / "pieces")
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "pieces"))
+
+
+@pytest.mark.parametrize("changes", [{"accumulate": 3}, {"agreement": 4.0, "agreement_after": 12}, {"recompute": True}])
+def test_pieces_of_other_runs_too(tmp_path, changes):
+    """Batches that are made anew for each epoch, steps over the edge of an epoch, R-Drop that begins on the way."""
+
+    def batches():
+        def encode(seed):
+            chance = random.Random(seed)
+            rows = [[chance.randint(4, 19) for _ in range(chance.randint(2, 8))] for _ in range(60)]
+            return [(row, row) for row in rows]
+
+        return ResampledBatches(encode, 100)
+
+    train(fresh_model(), batches(), settings(steps=20, **changes), tmp_path / "whole")
+    for steps in (7, 13, 20):
+        train(fresh_model(), batches(), settings(steps=steps, **changes), tmp_path / "pieces")
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "pieces"))
+
+
+def test_the_log_of_a_resumed_run_tells_each_step_once(tmp_path):
+    train(fresh_model(), some_batches(), settings(steps=16), tmp_path)
+    log = tmp_path / "log.jsonl"
+    # As if killed later: steps after the last checkpoint, and a line cut short.
+    log.write_text(log.read_text() + '{"step": 17, "loss": 1.0}\n{"step": 18, "lo')
+    train(fresh_model(), some_batches(), settings(steps=20), tmp_path)
+    assert [json.loads(line)["step"] for line in log.read_text().splitlines()] == list(range(1, 21))
+
+
+def test_seconds_count_the_whole_run(tmp_path):
+    first = train(fresh_model(), some_batches(), settings(steps=7), tmp_path).seconds
+    assert train(fresh_model(), some_batches(), settings(steps=8), tmp_path).seconds > first
+
+
+def test_recomputing_changes_memory_and_nothing_else(tmp_path):
+    for recompute in (False, True):
+        train(fresh_model(), some_batches(), settings(steps=8, recompute=recompute), tmp_path / str(recompute))
+    assert equal(weights(tmp_path / "False"), weights(tmp_path / "True"))
+
+
+def test_r_drop_begins_when_it_is_told_to(tmp_path):
+    losses = {}
+    for after in (0, 5, 100):
+        entries = losses.setdefault(after, [])
+        made = settings(steps=10, agreement=4.0, agreement_after=after)
+        train(
+            fresh_model(), some_batches(), made, tmp_path / str(after), report=lambda e, s=entries: s.append(e["loss"])
+        )
+    assert losses[5][:5] == losses[100][:5]
+    assert losses[5][5:] != losses[100][5:]
+    assert losses[0][0] > losses[5][0]  # the disagreement comes on top
 
 
 def test_killed_at_ten_random_moments_it_ends_with_the_same_weights(tmp_path):
@@ -109,7 +160,7 @@ def test_validation_keeps_the_best_and_disturbs_nothing(tmp_path):
     def validate(model):
         torch.rand(100)
         assert not model.training
-        return next(scores)
+        return {"score": next(scores)}
 
     entries = []
     train(fresh_model(), some_batches(), settings(), tmp_path / "a", validate, entries.append)
@@ -132,7 +183,7 @@ def test_ctrl_c_saves(tmp_path):
 
 def test_minutes_are_a_budget(tmp_path):
     start = time.monotonic()
-    reached = train(fresh_model(), some_batches(), settings(steps=10**6, minutes=0.01), tmp_path)
+    reached = train(fresh_model(), some_batches(), settings(steps=10**6, minutes=0.01), tmp_path).step
     assert 0 < reached < 10**6
     assert latest(tmp_path).step == reached
     assert time.monotonic() - start < 30

@@ -21,10 +21,11 @@ ORDER = {
         "choices rivals reasons sentences questions examples splits generator"
     ).split(),
     "text": ["download", "corpus", "tokenizer", "batching"],
-    "model": ["masks", "cache", "positions", "attention", "layers", "config", "transformer", "recording"],
-    "training": ["loss", "schedule", "checkpoints", "loop"],
-    "translation": ["greedy", "beam_search"],
+    "model": ["masks", "cache", "positions", "attention", "dropout", "layers", "config", "transformer", "recording"],
+    "training": ["loss", "schedule", "checkpoints", "loop", "recipe"],
+    "translation": ["greedy", "beam_search", "translator", "evaluation", "card"],
     "inspection": ["plots"],
+    "commands": ["corpus", "download", "translate", "train", "average", "evaluate"],
     "front": ["cli", "__main__"],
 }
 ROOMS = [room for room in ORDER if room not in ("", "front")]
@@ -117,7 +118,7 @@ def test_the_public_names_load_torch_and_nothing_beyond_it():
     """benchmarks/import_time.py measures the seconds; this keeps out what would cost them."""
     new = run(
         "import sys, json, torch; before = set(sys.modules); import tinytransformer\n"
-        "for name in tinytransformer.__all__: getattr(tinytransformer, name)\n"
+        "for name in set(tinytransformer.__all__) - {'Translator'}: getattr(tinytransformer, name)\n"
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
     assert "tinytransformer.model.transformer" in new
@@ -125,9 +126,20 @@ def test_the_public_names_load_torch_and_nothing_beyond_it():
     assert outside == []
 
 
+def test_the_translator_loads_what_a_model_folder_needs_and_no_more():
+    new = run(
+        "import sys, json, torch; before = set(sys.modules); from tinytransformer import Translator\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    roots = {name.split(".")[0].lstrip("_") for name in new} - {*sys.stdlib_module_names, "torch"}
+    assert roots - {name.strip("_") for name in sys.stdlib_module_names} == {
+        "tinytransformer", "safetensors", "sentencepiece"
+    }  # fmt: skip
+
+
 def test_public_names():
     expected = {"TransformerConfig", "Transformer", "MultiHeadAttention", "attention", "padding_mask", "causal_mask"}
-    expected |= {"window_mask", "record_attention", "silence_heads", "PRESETS"}
+    expected |= {"window_mask", "record_attention", "silence_heads", "PRESETS", "Translator"}
     assert expected <= set(tinytransformer.__all__) <= set(dir(tinytransformer))
     assert callable(tinytransformer.attention)
     with pytest.raises(AttributeError, match="no attribute 'transformer': it offers PRESETS"):

@@ -1,4 +1,4 @@
-"""Translation: a trained model and source ids come in, target ids go out.
+"""Translation: a trained model and text come in, text and scores go out.
 
-Read the files in this order: greedy, beam_search.
+Read the files in this order: greedy, beam_search, translator, evaluation, card.
 """

@@ -1,0 +1,111 @@
+"""``evaluate``: translate a test set and score it as the field does."""
+
+import argparse
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from tinytransformer.commands.translate import add_model_options, load
+from tinytransformer.text.corpus import CorpusError, multi30k, read_lines
+from tinytransformer.text.microworld import Example, generate
+from tinytransformer.training.checkpoints import rewrite_card
+from tinytransformer.translation.card import with_score
+from tinytransformer.translation.evaluation import microworld_scores, perplexity, score
+from tinytransformer.translation.translator import find_model
+
+DESCRIPTION = """\
+Translate a text and score it with sacreBLEU: cased and detokenised (the number to compare, with its signature), the
+same lower-cased (for papers that report that), chrF, and the model's perplexity. On the microworld also pronouns, word
+alignment and BLEU per construction. --source and --reference take files with a sentence a line, plain or gzip; nothing
+in them is cleaned."""
+EXAMPLES = """\
+examples:
+  python -m tinytransformer evaluate --model runs/mine/model --source test.en --reference test.de --json
+  python -m tinytransformer evaluate --corpus multi30k --split test_2016_flickr --data FOLDER
+  python -m tinytransformer evaluate --model microworld-en-de --corpus microworld --split test_pronoun"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_model_options(parser)
+    text = parser.add_argument_group("what to translate: two files, or a split of a corpus")
+    text.add_argument("--source", type=Path, help="the file to translate")
+    text.add_argument("--reference", type=Path, help="its translation by people, line by line")
+    text.add_argument("--corpus", choices=("multi30k", "microworld"), help="a corpus instead of files")
+    text.add_argument("--split", help="its part; default: test_2016_flickr, or test in the microworld")
+    text.add_argument("--pair", default="en-de", help="its languages, such as de-en or en-fr; default: en-de")
+    text.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
+    text.add_argument("--count", type=int, default=1000, help="microworld: how many sentences; default: 1000")
+    text.add_argument("--seed", type=int, default=1, help="microworld: which sentences; default: 1")
+    parser.add_argument("--output", type=Path, help="also write the translations into this file, one a line")
+    parser.add_argument("--add-to-card", action="store_true", help="also write the scores into the model's card")
+    parser.add_argument("--json", action="store_true", help="print all scores as one JSON object")
+    parser.set_defaults(run_command=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    name, sources, references, examples = _text(options)
+    translator = load(options)
+    start = time.perf_counter()
+    translations = translator(sources, options.beam, options.alpha, split=False)
+    seconds = time.perf_counter() - start
+    texts = [one.text for one in translations]
+    scores = score(texts, references)
+    pairs = [tuple(map(translator.tokenizer.encode, pair)) for pair in zip(sources, references, strict=True)]
+    found = {
+        "model": str(options.model),
+        "text": name,
+        **asdict(scores),
+        "perplexity": perplexity(translator.model, pairs),
+        "beam": options.beam,
+        "alpha": options.alpha,
+        "seconds": seconds,
+    }
+    if examples:
+        found.update(microworld_scores(translator, examples, texts))
+    if options.output:
+        options.output.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    if options.add_to_card:
+        rewrite_card(find_model(options.model), lambda card: with_score(card, name, scores))
+    print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(_lines(found)))
+
+
+def _text(options: argparse.Namespace) -> tuple[str, list[str], list[str], list[Example]]:
+    """A name, the sources and the references; for the microworld also what is known about the sentences."""
+    if options.corpus is None:
+        if not (options.source and options.reference):
+            raise CorpusError("say what to translate: --source and --reference, or --corpus with --split")
+        sources, references = list(read_lines(options.source)), list(read_lines(options.reference))
+        if len(sources) != len(references):
+            raise CorpusError(
+                f"{options.source} has {len(sources)} lines but {options.reference} has {len(references)}: they must "
+                "be translations of each other, line by line"
+            )
+        return options.source.name, sources, references, []
+    languages = options.pair.split("-")
+    if len(languages) != 2:
+        raise CorpusError(f"--pair {options.pair!r} is not a pair of languages: write en-de, de-en, en-fr or fr-en")
+    if options.corpus == "multi30k":
+        corpus = multi30k(options.split or "test_2016_flickr", *languages, options.data)
+        return corpus.name, list(corpus.source), list(corpus.target), []
+    if languages not in (["en", "de"], ["de", "en"]):
+        raise CorpusError(f"the microworld has no pair {options.pair}: choose en-de or de-en")
+    split = options.split or "test"
+    examples = list(generate(split, options.count, options.seed))
+    sides = [example.source for example in examples], [example.target for example in examples]
+    if languages == ["en", "de"]:
+        return f"microworld {split}", *sides, examples
+    return f"microworld {split} de–en", sides[1], sides[0], []
+
+
+def _lines(found: dict) -> list[str]:
+    """The scores for people, one a line."""
+    lines = []
+    for name, value in found.items():
+        if isinstance(value, dict):
+            lines += [name, *(f"  {key:24} {one:.2f}" for key, one in value.items())]
+        else:
+            lines.append(f"{name:30} {value:.4g}" if isinstance(value, float) else f"{name:30} {value}")
+    return lines

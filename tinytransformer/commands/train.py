@@ -1,0 +1,201 @@
+"""``train``: from text to a model folder, in one command that can be stopped and goes on."""
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from tqdm import tqdm
+
+from tinytransformer.inspection import plots
+from tinytransformer.model.transformer import Transformer
+from tinytransformer.text.corpus import ParallelCorpus
+from tinytransformer.training import recipe as recipes
+from tinytransformer.training.checkpoints import rewrite_card
+from tinytransformer.training.loop import Progress, choose_device, train
+from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError
+from tinytransformer.translation.card import finished_model, with_score
+from tinytransformer.translation.evaluation import perplexity, score
+from tinytransformer.translation.translator import Translator
+
+DESCRIPTION = """\
+Train a translator. Without options: the microworld model, in about five minutes on two cores. The run's folder keeps
+recipe, tokenizer, log and checkpoints; the same command again goes on where the run stopped, and Ctrl-C may stop it at
+any time. At the end the last checkpoints are averaged into RUN/model, a folder that translate and evaluate take."""
+EXAMPLES = """\
+examples:
+  python -m tinytransformer train --run runs/first --minutes 5
+  python -m tinytransformer train --recipe multi30k --data FOLDER --run runs/multi30k
+  python -m tinytransformer train --corpus files --train train.tsv --valid valid.tsv --vocab-size 4000 --run runs/mine
+  torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k --run runs/two-gpus"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--run", type=Path, default=Path("runs/microworld"), help="the run's folder; default: %(default)s"
+    )
+    parser.add_argument(
+        "--recipe", help=f"whose defaults to start from: {', '.join(RECIPES)}; default: the run's own, or microworld"
+    )
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop, and save, after so many minutes")
+    parser.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
+    parser.add_argument("--device", default="auto", help="auto (the fastest there is), cuda, mps or cpu")
+    parser.add_argument("--threads", type=int, help="processor cores to use; default: all")
+    parser.add_argument("--recompute", action="store_true", help="activation checkpointing: less memory, more time")
+    parser.add_argument("--compile", action="store_true", help="compile the layers first (torch.compile)")
+    parser.add_argument("--json", action="store_true", help="print the scores as one JSON object at the end")
+    _add_recipe_options(parser.add_argument_group("the recipe (default: what --recipe says)"))
+    parser.set_defaults(run_command=run)
+
+
+def _add_recipe_options(group) -> None:
+    for field in fields(Recipe):
+        name = f"--{field.name.replace('_', '-')}"
+        help = f"{field.metadata['help']}; microworld: {field.default or 'none'}"
+        if field.type is bool:
+            group.add_argument(name, action=argparse.BooleanOptionalAction, help=help)
+        else:
+            group.add_argument(name, type=field.type, metavar=field.name.upper(), help=help)
+
+
+def chosen_recipe(options: argparse.Namespace) -> Recipe:
+    """The recipe of the run if there is one, else the named one, with whatever was said otherwise."""
+    if options.recipe is None:
+        base = Recipe.load(options.run) if recipes.has_recipe(options.run) else Recipe()
+    elif options.recipe in RECIPES:
+        base = RECIPES[options.recipe]
+    else:
+        raise RecipeError(f"there is no recipe {options.recipe!r}: choose one of {', '.join(RECIPES)}")
+    said = {field.name: getattr(options, field.name) for field in fields(Recipe)}
+    return replace(base, **{name: value for name, value in said.items() if value is not None})
+
+
+def run(options: argparse.Namespace) -> None:
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    recipe = chosen_recipe(options)
+    with _processes(options.device) as first:
+        say = print_aside if first else (lambda text: None)
+        recipe.save(options.run)
+        whole = recipes.training_corpus(recipe, options.data)
+        tokenizer = recipes.tokenizer_for(recipe, whole, options.run)
+        corpus = recipes.fitting(recipe, tokenizer, whole)
+        valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
+        batches = recipes.training_batches(recipe, tokenizer, corpus)
+        say(_described(corpus, len(whole) - len(corpus)))
+        torch.manual_seed(recipe.seed)
+        model = Transformer(recipe.config()).to(choose_device(options.device))
+        say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
+        settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
+        try:
+            with _bar(first, recipe.steps) as report:
+                progress = train(model, batches, settings, options.run, _validation(tokenizer, valid), report)
+        except KeyboardInterrupt:
+            say(f"\nStopped and saved. To go on: {command_line()}")
+            raise SystemExit(130) from None
+        if first:
+            _finish(options, recipe, progress, valid)
+
+
+def _described(corpus: ParallelCorpus, too_long: int) -> str:
+    """What is trained on, and what was done to it."""
+    notes = [f"{count:,} {what}" for what, count in corpus.cleaned.items()]
+    notes += [f"{too_long:,} pairs left out as too long"] if too_long else []
+    return f"{corpus.name}: {len(corpus):,} pairs" + (f" (cleaned: {', '.join(notes)})" if notes else "")
+
+
+def _validation(tokenizer, corpus) -> Callable[..., Mapping[str, float]]:
+    """What is looked at while training: BLEU of greedy translations, which also decides what is best, and the loss."""
+    pairs = recipes.encode(tokenizer, corpus)
+
+    def validate(model) -> Mapping[str, float]:
+        translations = Translator(model, tokenizer)(corpus.source, beam=1, split=False)
+        bleu = score([one.text for one in translations], corpus.target).bleu
+        return {"score": bleu, "valid_bleu": bleu, "valid_loss": math.log(perplexity(model, pairs))}
+
+    return validate
+
+
+@contextlib.contextmanager
+def _processes(device: str) -> Iterator[bool]:
+    """Under torchrun, join the other processes; yields whether this is the first one, which speaks and writes."""
+    if "RANK" not in os.environ:
+        yield True
+        return
+    on_gpu = choose_device(device).type == "cuda"
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        yield dist.get_rank() == 0
+    finally:
+        dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _bar(shown: bool, steps: int) -> Iterator[Callable[[dict], None]]:
+    """A progress bar with loss, learning rate, speed and the time left; validation scores are printed above it."""
+    with tqdm(total=steps, unit="step", disable=not shown, dynamic_ncols=True, mininterval=1.0) as bar:
+
+        def report(entry: dict) -> None:
+            if "valid_bleu" in entry:
+                text = f"step {entry['step']}: valid BLEU {entry['valid_bleu']:.2f}, loss {entry['valid_loss']:.3f}"
+                bar.write(text, file=sys.stderr)
+                return
+            if not bar.n:
+                bar.initial = entry["step"] - 1  # a run that goes on: what was done before does not count as speed
+            bar.update(entry["step"] - bar.n)
+            speed = f"{entry['target_tokens_per_second']:,.0f}/s"
+            bar.set_postfix(loss=f"{entry['loss']:.3f}", rate=f"{entry['rate']:.1e}", tokens=speed, refresh=False)
+
+        yield report
+
+
+def print_aside(text: str) -> None:
+    """Messages go to standard error, results to standard output."""
+    print(text, file=sys.stderr)
+
+
+def command_line() -> str:
+    """This very command, as one would type it."""
+    return shlex.join(["python", "-m", "tinytransformer", *sys.argv[1:]])
+
+
+def _finish(options: argparse.Namespace, recipe: Recipe, progress: Progress, valid: ParallelCorpus) -> None:
+    """Average the last checkpoints, score the result, write its folder, and show what it can do."""
+    folder = options.run / "model"
+    translator, used = finished_model(recipe, options.run, recipe.keep, folder)
+    translations = translator(valid.source, split=False)
+    scores = score([one.text for one in translations], valid.target)
+    rewrite_card(folder, lambda card: with_score(card, valid.name, scores))
+    print_aside(
+        f"{progress.step} steps in {progress.seconds / 60:.1f} minutes; the last {len(used)} checkpoints averaged"
+    )
+    if options.json:
+        print(json.dumps({"model": str(folder), "step": progress.step, "seconds": progress.seconds, **asdict(scores)}))
+        return
+    print(f"{valid.name}: BLEU {scores.bleu:.2f} ({scores.signature})")
+    for one in translations[:5]:
+        print(f"  {one.source}\n  -> {one.text}")
+    picture = _picture(translator, valid.source[0], options.run)
+    print(f"Attention of the last layer while it wrote the first one: {picture}")
+    print(f'The model is in {folder}. Try: python -m tinytransformer translate --model {folder} "…"')
+
+
+def _picture(translator: Translator, text: str, folder: Path) -> Path:
+    """Draw where the heads of the last cross-attention look."""
+    record = translator(text, attention=True, split=False).records.find("cross", translator.model.config.num_layers - 1)
+    figure = plots.attention_heads(record.weights[0], record.query_tokens, record.key_tokens)
+    path = folder / "attention.png"
+    figure.savefig(path, dpi=100)
+    return path

@@ -1,0 +1,87 @@
+"""``translate``: text in, text out, one translation a line."""
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Iterable, Iterator
+
+import torch
+
+from tinytransformer.translation.translator import Decoding, Translation, TranslationError, Translator, shipped_models
+
+LINES_AT_ONCE = 512
+DESCRIPTION = """\
+Translate the given texts, or standard input line by line. One text gives one line; texts of several sentences are taken
+apart and joined again. The default is the paper's beam search."""
+EXAMPLES = """\
+examples:
+  python -m tinytransformer translate "A dog runs."
+  python -m tinytransformer translate --model microworld-en-de --beam 1 < sentences.txt > translations.txt
+  python -m tinytransformer translate --sample 0.8 --seed 3 --json "Two men are cooking." """
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = DESCRIPTION, EXAMPLES
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("text", nargs="*", help="texts to translate; without any, standard input is read")
+    add_model_options(parser)
+    parser.add_argument("--sample", type=float, metavar="TEMPERATURE", help="draw tokens at random instead; 1 is as is")
+    parser.add_argument("--seed", type=int, default=0, help="which random translation; default: 0")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line: source, text, score, tokens")
+    parser.set_defaults(run_command=run)
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """What translate and evaluate have in common."""
+    names = ", ".join(shipped_models())
+    parser.add_argument(
+        "--model", default="multi30k-en-de", help=f"a model folder, or a shipped model ({names}); default: %(default)s"
+    )
+    parser.add_argument("--beam", type=int, default=4, help="beginnings kept; 1 is greedy; default: 4, the paper's")
+    parser.add_argument("--alpha", type=float, default=0.6, help="length penalty; default: 0.6, the paper's")
+    parser.add_argument("--device", default="auto", help="auto (the fastest there is), cuda, mps or cpu")
+    parser.add_argument("--threads", type=int, help="processor cores to use; default: all")
+
+
+def load(options: argparse.Namespace) -> Translator:
+    """The translator that the options name."""
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    return Translator.load(options.model, options.device)
+
+
+def run(options: argparse.Namespace) -> None:
+    translator = load(options)
+    generator = torch.Generator().manual_seed(options.seed) if options.sample else None
+    decoding = Decoding(options.beam, options.alpha, temperature=options.sample, generator=generator)
+    lines = iter(options.text) if options.text else _standard_input()
+    # A person who types wants each answer at once; from a pipe, many lines together are faster.
+    at_once = 1 if sys.stdin.isatty() else LINES_AT_ONCE
+    first = 1
+    while chunk := list(itertools.islice(lines, at_once)):
+        try:
+            found = translator(chunk, decoding=decoding)
+        except TranslationError as error:
+            raise TranslationError(f"lines {first} to {first + len(chunk) - 1}: {error}") from None
+        _print(found, options.json)
+        first += len(chunk)
+
+
+def _standard_input() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise TranslationError(
+                f"standard input, line {number} is not UTF-8 ({error.reason}): save it as UTF-8"
+            ) from None
+
+
+def _print(translations: Iterable[Translation], as_json: bool) -> None:
+    for one in translations:
+        if as_json:
+            fields = ("source", "text", "score", "log_probability", "source_tokens", "tokens")
+            print(json.dumps({name: getattr(one, name) for name in fields}, ensure_ascii=False), flush=True)
+        else:
+            print(" ".join(one.text.split("\n")), flush=True)
