@@ -13,7 +13,7 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 ONE_THREAD := OMP_NUM_THREADS=1 MPLBACKEND=agg
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-quick train lint format notebooks figures benchmarks pins clean
+.PHONY: help lab test test-quick train lint format notebooks figures benchmarks benchmarks-peers pins clean
 
 help:
 	@echo "make lab          JupyterLab with the lessons"
@@ -24,6 +24,7 @@ help:
 	@echo "make notebooks    run all notebooks again and store their outputs"
 	@echo "make figures      train the tiny model of the README's first picture and draw it again"
 	@echo "make benchmarks   measure again what the README claims, and draw its second picture"
+	@echo "make benchmarks-peers   speed beside other libraries; Multi30k: ARGS=\"--data FOLDER\""
 	@echo "make pins         write constraints.txt anew from what is installed"
 
 lab: .venv/.lab
@@ -36,7 +37,7 @@ test-quick: .venv/.test
 	$(RUN) $(ONE_THREAD) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser $(ARGS)
 
 train: .venv/.lab
-	$(RUN) $(PY) -m tinytransformer train --run runs/microworld $(ARGS)
+	$(RUN) $(PY) -m tinytransformer train --folder runs/microworld $(ARGS)
 	@for split in test test_novel test_pronoun test_long; do \
 		echo; $(RUN) $(PY) -m tinytransformer evaluate --model runs/microworld/model --corpus microworld --split $$split; \
 	done
@@ -58,6 +59,10 @@ benchmarks: .venv/.lab
 	$(RUN) $(PY) benchmarks/microworld.py
 	$(RUN) $(PY) benchmarks/attention.py
 
+benchmarks-peers: .venv/.peers
+	$(RUN) PYTHONPATH="$(CURDIR)/.venv/peers" $(PY) benchmarks/decoding.py $(ARGS)
+	$(RUN) PYTHONPATH="$(CURDIR)/.venv/peers" $(PY) benchmarks/training.py $(ARGS)
+
 pins: .venv/.test
 	$(RUN) $(PY) tools/pins.py
 
@@ -78,4 +83,9 @@ moved:
 
 .venv/.test: requirements-test.txt .venv/.lab
 	@"$(PYTHON)" tools/install.py $(if $(NEWEST),--newest test,requirements-test.txt)
+	@touch $@
+
+# The peers stay apart from everything else, and bring nothing along that could replace ours.
+.venv/.peers: requirements-benchmarks.txt .venv/.test
+	@$(PY) -m pip install --quiet --no-deps --upgrade --target .venv/peers -r requirements-benchmarks.txt
 	@touch $@

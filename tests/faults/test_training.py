@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -215,3 +216,15 @@ def test_a_damaged_checkpoint_stops_before_training(tmp_path):
 def test_bad_settings(name):
     with pytest.raises(ValueError, match=f"{name}=0 must be at least 1"):
         settings(**{name: 0})
+
+
+@pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="torch.compile needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # raised inside torch's compiler
+def test_compiled_layers_learn_the_same(tmp_path):
+    losses = {}
+    for compiled in (False, True):
+        entries = losses.setdefault(compiled, [])
+        made = settings(steps=6, compile=compiled)
+        train(fresh_model(0.0), some_batches(), made, tmp_path / str(compiled), report=entries.append)
+    for one, other in zip(*losses.values(), strict=True):
+        assert one["loss"] == pytest.approx(other["loss"], abs=1e-4)

@@ -22,7 +22,7 @@ TINY = (
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["train", "--run", str(folder), *TINY]) == 0
+    assert main(["train", "--folder", str(folder), *TINY]) == 0
     return folder
 
 
@@ -53,7 +53,7 @@ def test_training_leaves_a_model_a_card_a_log_and_a_picture(run):
 
 def test_a_finished_run_says_so_again_without_training(run, capsys):
     before = (run / "log.jsonl").read_text(encoding="utf-8")
-    main(["train", "--run", str(run), "--device", "cpu", "--json"])
+    main(["train", "--folder", str(run), "--device", "cpu", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["step"] == 30
     assert found["signature"].startswith("nrefs:1|case:mixed")
@@ -67,16 +67,18 @@ def test_ctrl_c_tells_how_to_go_on(tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "train", interrupted)
-    monkeypatch.setattr(sys, "argv", ["x", "train", "--run", "somewhere"])
+    monkeypatch.setattr(sys, "argv", ["x", "train", "--folder", "somewhere"])
     with pytest.raises(SystemExit) as ended:
-        main(["train", "--run", str(tmp_path / "run"), *TINY])
+        main(["train", "--folder", str(tmp_path / "run"), *TINY])
     assert ended.value.code == 130
-    assert "To go on: python -m tinytransformer train --run somewhere" in capsys.readouterr().err
+    assert "To go on: python -m tinytransformer train --folder somewhere" in capsys.readouterr().err
 
 
 def test_other_settings_in_the_same_folder_are_refused(run, capsys):
-    refused(["train", "--run", run, "--dropout", "0.5"], "dropout was 0.1 and is now 0.5", capsys)
-    refused(["train", "--run", run, "--recipe", "mine"], "there is no recipe 'mine': choose one of microworld", capsys)
+    refused(["train", "--folder", run, "--dropout", "0.5"], "dropout was 0.1 and is now 0.5", capsys)
+    refused(
+        ["train", "--folder", run, "--recipe", "mine"], "there is no recipe 'mine': choose one of microworld", capsys
+    )
 
 
 def test_own_text_is_trained_on_and_bad_lines_are_named(tmp_path, capsys):
@@ -85,8 +87,8 @@ def test_own_text_is_trained_on_and_bad_lines_are_named(tmp_path, capsys):
     good.write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
     bad.write_bytes(b"a\tb\nc\t\xff\n")
     arguments = ["train", "--corpus", "files", "--valid", good, *TINY, "--vocab-size", "60", "--max-length", "30"]
-    refused([*arguments, "--train", bad, "--run", tmp_path / "bad"], "bad.tsv, line 2 is not UTF-8", capsys)
-    main([str(one) for one in [*arguments, "--train", good, "--run", tmp_path / "run", "--json"]])
+    refused([*arguments, "--train", bad, "--folder", tmp_path / "bad"], "bad.tsv, line 2 is not UTF-8", capsys)
+    main([str(one) for one in [*arguments, "--train", good, "--folder", tmp_path / "run", "--json"]])
     assert json.loads(capsys.readouterr().out)["sentences"] == 120
 
 

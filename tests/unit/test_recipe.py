@@ -136,7 +136,7 @@ def test_the_card_names_a_command_that_gives_the_recipe_again():
         command = command_of(recipe)
         options = build_parser("train").parse_args(command.removeprefix("python -m tinytransformer ").split())
         assert asdict(chosen_recipe(options)) == asdict(recipe)
-    assert command_of(RECIPES["multi30k"]) == "python -m tinytransformer train --recipe multi30k --run runs/multi30k"
+    assert command_of(RECIPES["multi30k"]) == "python -m tinytransformer train --recipe multi30k --folder runs/multi30k"
 
 
 def test_the_cards_table_takes_one_row_per_text():
@@ -148,7 +148,7 @@ def test_the_cards_table_takes_one_row_per_text():
     card = with_score(with_score(card, "test", other), "valid", one)
     assert card.count("| test |") == card.count("| valid | 1 | 100.00 |") == 1
     again = with_score(card, "test", one)
-    assert again.count("| test | 1 | 100.00 |") == 1
+    assert again.count("| test |") == again.count("| test | 1 | 100.00 |") == 1
     assert again.endswith(card[card.index("## Terms") :])
     with pytest.raises(ValueError, match="no table of scores"):
         with_score("# by hand", "test", one)

@@ -26,23 +26,26 @@ from tinytransformer.translation.card import finished_model, with_score
 from tinytransformer.translation.evaluation import perplexity, score
 from tinytransformer.translation.translator import Translator
 
+# oneDNN keeps a compiled kernel for every shape it has seen, a thousand by default: gigabytes, since every batch has
+# another shape. It reads this when it first multiplies.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 DESCRIPTION = """\
 Train a translator. Without options: the microworld model, in about five minutes on two cores. The run's folder keeps
 recipe, tokenizer, log and checkpoints; the same command again goes on where the run stopped, and Ctrl-C may stop it at
-any time. At the end the last checkpoints are averaged into RUN/model, a folder that translate and evaluate take."""
+any time. At the end the last checkpoints are averaged into FOLDER/model, a folder that translate and evaluate take."""
 EXAMPLES = """\
 examples:
-  python -m tinytransformer train --run runs/first --minutes 5
-  python -m tinytransformer train --recipe multi30k --data FOLDER --run runs/multi30k
-  python -m tinytransformer train --corpus files --train train.tsv --valid valid.tsv --vocab-size 4000 --run runs/mine
-  torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k --run runs/two-gpus"""
+  python -m tinytransformer train --folder runs/first --minutes 5
+  python -m tinytransformer train --recipe multi30k --data FOLDER --folder runs/multi30k
+  python -m tinytransformer train --corpus files --train train.tsv --valid valid.tsv --vocab-size 4000 --folder runs/own
+  torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k --folder runs/two-gpus"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "--run", type=Path, default=Path("runs/microworld"), help="the run's folder; default: %(default)s"
+        "--folder", type=Path, default=Path("runs/microworld"), help="the run's folder; default: %(default)s"
     )
     parser.add_argument(
         "--recipe", help=f"whose defaults to start from: {', '.join(RECIPES)}; default: the run's own, or microworld"
@@ -71,7 +74,7 @@ def _add_recipe_options(group) -> None:
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
     """The recipe of the run if there is one, else the named one, with whatever was said otherwise."""
     if options.recipe is None:
-        base = Recipe.load(options.run) if recipes.has_recipe(options.run) else Recipe()
+        base = Recipe.load(options.folder) if recipes.has_recipe(options.folder) else Recipe()
     elif options.recipe in RECIPES:
         base = RECIPES[options.recipe]
     else:
@@ -86,9 +89,10 @@ def run(options: argparse.Namespace) -> None:
     recipe = chosen_recipe(options)
     with _processes(options.device) as first:
         say = print_aside if first else (lambda text: None)
-        recipe.save(options.run)
-        whole = recipes.training_corpus(recipe, options.data)
-        tokenizer = recipes.tokenizer_for(recipe, whole, options.run)
+        with _alone(first):  # one process writes the run's files, the others find them there
+            recipe.save(options.folder)
+            whole = recipes.training_corpus(recipe, options.data)
+            tokenizer = recipes.tokenizer_for(recipe, whole, options.folder)
         corpus = recipes.fitting(recipe, tokenizer, whole)
         valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
         batches = recipes.training_batches(recipe, tokenizer, corpus)
@@ -99,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
         settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
         try:
             with _bar(first, recipe.steps) as report:
-                progress = train(model, batches, settings, options.run, _validation(tokenizer, valid), report)
+                progress = train(model, batches, settings, options.folder, _validation(tokenizer, valid), report)
         except KeyboardInterrupt:
             say(f"\nStopped and saved. To go on: {command_line()}")
             raise SystemExit(130) from None
@@ -143,6 +147,16 @@ def _processes(device: str) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
+def _alone(first: bool) -> Iterator[None]:
+    """The first process goes first, and the others follow when it is through."""
+    if not first:
+        dist.barrier()
+    yield
+    if first and dist.is_initialized():
+        dist.barrier()
+
+
+@contextlib.contextmanager
 def _bar(shown: bool, steps: int) -> Iterator[Callable[[dict], None]]:
     """A progress bar with loss, learning rate, speed and the time left; validation scores are printed above it."""
     with tqdm(total=steps, unit="step", disable=not shown, dynamic_ncols=True, mininterval=1.0) as bar:
@@ -173,8 +187,8 @@ def command_line() -> str:
 
 def _finish(options: argparse.Namespace, recipe: Recipe, progress: Progress, valid: ParallelCorpus) -> None:
     """Average the last checkpoints, score the result, write its folder, and show what it can do."""
-    folder = options.run / "model"
-    translator, used = finished_model(recipe, options.run, recipe.keep, folder)
+    folder = options.folder / "model"
+    translator, used = finished_model(recipe, options.folder, recipe.keep, folder)
     translations = translator(valid.source, split=False)
     scores = score([one.text for one in translations], valid.target)
     rewrite_card(folder, lambda card: with_score(card, valid.name, scores))
@@ -187,7 +201,7 @@ def _finish(options: argparse.Namespace, recipe: Recipe, progress: Progress, val
     print(f"{valid.name}: BLEU {scores.bleu:.2f} ({scores.signature})")
     for one in translations[:5]:
         print(f"  {one.source}\n  -> {one.text}")
-    picture = _picture(translator, valid.source[0], options.run)
+    picture = _picture(translator, valid.source[0], options.folder)
     print(f"Attention of the last layer while it wrote the first one: {picture}")
     print(f'The model is in {folder}. Try: python -m tinytransformer translate --model {folder} "…"')
 

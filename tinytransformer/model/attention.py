@@ -45,13 +45,17 @@ def _check_mask(mask: Tensor | None, query: Tensor, key: Tensor) -> None:
         return
     if mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean, True where a query may attend, got {mask.dtype}: write mask.bool()")
-    full = (*torch.broadcast_shapes(query.shape[:-2], key.shape[:-2]), query.size(-2), key.size(-2))
+    full = (*_common_shape(query.shape[:-2], key.shape[:-2]), query.size(-2), key.size(-2))
     pairs = zip(reversed(mask.shape), reversed(full), strict=False)
     if mask.dim() > len(full) or any(size not in (1, wanted) for size, wanted in pairs):
         raise ValueError(
             f"mask of shape {tuple(mask.shape)} does not broadcast to {full}, the shape of the weights: "
             "give (queries, keys) or (batch, 1, queries, keys)"
         )
+
+
+def _common_shape(one: torch.Size, other: torch.Size) -> torch.Size:
+    return one if one == other else torch.broadcast_shapes(one, other)  # the second is slow, and rarely needed
 
 
 def xavier_linear(inputs: int, outputs: int) -> nn.Linear:
@@ -139,7 +143,7 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, T, H * d) to (B, H, T, d)."""
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return x.view(x.size(0), x.size(1), self.num_heads, -1).transpose(1, 2)
 
 
 def head_size(name: str, size: int | None, d_model: int, num_heads: int) -> int:

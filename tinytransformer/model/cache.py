@@ -29,7 +29,11 @@ class KeyValue:
 
 @dataclass(frozen=True, eq=False)
 class LayerCache:
-    """What one decoder layer keeps: its own past positions, and the encoder's output as keys and values."""
+    """What one decoder layer keeps: its own past positions, and the encoder's output as keys and values.
+
+    Several translations of one sentence stand next to each other, and share the encoder's output: the past has one row
+    per translation, the memory one row per sentence.
+    """
 
     past: KeyValue | None
     memory: KeyValue
@@ -38,9 +42,6 @@ class LayerCache:
     def length(self) -> int:
         """How many target positions have been decoded."""
         return 0 if self.past is None else self.past.key.size(2)
-
-    def select(self, rows: Tensor) -> "LayerCache":
-        return LayerCache(self.reorder(rows).past, self.memory.select(rows))
 
     def reorder(self, rows: Tensor) -> "LayerCache":
         past = None if self.past is None else self.past.select(rows)
@@ -58,13 +59,22 @@ class Cache:
     def length(self) -> int:
         return self.layers[0].length
 
+    @property
+    def rows(self) -> int:
+        """How many translations are under way; several of one sentence share the encoder's output."""
+        past = self.layers[0].past
+        return self.memory_mask.size(0) if past is None else past.key.size(0)
+
     def reorder(self, rows: Tensor) -> "Cache":
         """Rows change places only among translations of the same sentence: its keys and values need no copy."""
         return Cache(tuple(layer.reorder(rows) for layer in self.layers), self.memory_mask)
 
     def select(self, rows: Tensor) -> "Cache":
-        """Reorder, repeat or drop sentences."""
-        return Cache(tuple(layer.select(rows) for layer in self.layers), self.memory_mask.index_select(0, rows))
+        """Reorder, repeat or drop translations: rows (N), or (N, K) where the K of a line translate one sentence."""
+        sentences = (rows if rows.dim() == 1 else rows[:, 0]) // (self.rows // self.memory_mask.size(0))
+        layers = self.reorder(rows.flatten()).layers
+        selected = tuple(LayerCache(layer.past, layer.memory.select(sentences)) for layer in layers)
+        return Cache(selected, self.memory_mask.index_select(0, sentences))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,11 @@ class Dropout(nn.Dropout):
     """``nn.Dropout``: in training each element becomes zero with probability p, and the others grow by 1 / (1 - p)."""
 
     def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return x
         threshold = round(self.p * LEVELS)
-        if not self.training or not 0 < threshold < LEVELS or x.device.type != "cpu" or torch.compiler.is_compiling():
-            return F.dropout(x, self.p, self.training)  # other devices and compilers draw their own cheap numbers
+        if not 0 < threshold < LEVELS or x.device.type != "cpu" or torch.compiler.is_compiling():
+            return F.dropout(x, self.p)  # other devices and compilers draw their own cheap numbers
         return x * _kept(x, threshold)
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytransformer.model.attention import MultiHeadAttention, xavier_linear
-from tinytransformer.model.cache import LayerCache
+from tinytransformer.model.cache import KeyValue, LayerCache
 from tinytransformer.model.dropout import Dropout
 
 
@@ -125,8 +125,13 @@ class DecoderLayer(EncoderLayer):
         past = new if cache.past is None else cache.past.append(new)
         y = self.self_attention.attend(h, past, mask, offset=cache.length)
         x = self.self_attention_residual.after(x, y)
-        x = self.cross_attention_residual(x, lambda h: self.cross_attention.attend(h, cache.memory, memory_mask))
+        x = self.cross_attention_residual(x, lambda h: self._look_at_memory(h, cache.memory, memory_mask))
         return self.feed_forward_residual(x, self.feed_forward), LayerCache(past, cache.memory)
+
+    def _look_at_memory(self, h: Tensor, memory: KeyValue, mask: Tensor | None) -> Tensor:
+        """Translations of one sentence ask its keys together, as one longer row of queries."""
+        queries = h.reshape(memory.key.size(0), -1, h.size(-1))
+        return self.cross_attention.attend(queries, memory, mask).view_as(h)
 
 
 class TiedEmbedding(nn.Module):

@@ -117,7 +117,7 @@ class Transformer(nn.Module):
 
     def decode(self, target_in: Tensor, memory: Memory) -> Tensor:
         """Target ids (B, T) to decoder states (B, T, D), before the projection to logits."""
-        self._check_target(target_in, memory.mask)
+        self._check_target(target_in, memory.mask.size(0))
         x = self._embed(self.embedding.target(target_in))
         return self.decoder(x, memory, self._causal(target_in))
 
@@ -128,7 +128,7 @@ class Transformer(nn.Module):
         repeat or drop sentences: ``cache.select(rows)``.
         """
         cache = self.decoder.start(memory) if cache is None else cache
-        self._check_target(tokens, cache.memory_mask, cache.length)
+        self._check_target(tokens, cache.rows, cache.length)
         x = self._embed(self.embedding.target(tokens), cache.length)
         states, cache = self.decoder.step(x, cache, self._causal(tokens, cache.length))
         return self.logits(states), cache
@@ -159,11 +159,11 @@ class Transformer(nn.Module):
             return mask
         return mask & window_mask(length, self.config.window, offset, mask.device)
 
-    def _check_target(self, ids: Tensor, memory_mask: Tensor, offset: int = 0) -> None:
+    def _check_target(self, ids: Tensor, rows: int, offset: int = 0) -> None:
         self._check_ids("target", ids, offset)
-        if ids.size(0) != memory_mask.size(0):
+        if ids.size(0) != rows:
             raise ValueError(
-                f"target has {ids.size(0)} rows but the source has {memory_mask.size(0)}: give one target per source "
+                f"target has {ids.size(0)} rows but the source has {rows}: give one target per source "
                 "sentence, or repeat sentences with memory.select(rows) before and cache.select(rows) while decoding"
             )
 

@@ -120,7 +120,7 @@ def train(
     groups = _groups(batches, settings, progress, world)
     model.train()
     try:
-        while progress.step < settings.steps and not _time_is_over(progress, settings, world):
+        while progress.step < settings.steps and not _time_is_over(progress, settings, optimiser):
             group, count = next(groups)
             summed.agreement = settings.agreement if progress.step >= settings.agreement_after else 0.0
             value = _step(loss, [collate(pairs) for pairs in group[rank::world]], count, world, settings, optimiser)
@@ -142,12 +142,13 @@ def train(
     return progress
 
 
-def _time_is_over(progress: "Progress", settings: Settings, world: int) -> bool:
+def _time_is_over(progress: "Progress", settings: Settings, optimiser: torch.optim.Optimizer) -> bool:
     """Whether this call has used up its minutes. Processes stop together: the first whose time is over stops all."""
     if settings.minutes == math.inf:
         return False
-    over = torch.tensor(float(time.monotonic() - progress.began >= 60 * settings.minutes))
-    if world > 1:
+    device = optimiser.param_groups[0]["params"][0].device
+    over = torch.tensor(float(time.monotonic() - progress.began >= 60 * settings.minutes), device=device)
+    if dist.is_initialized():
         dist.all_reduce(over, dist.ReduceOp.MAX)
     return bool(over)
 
@@ -220,8 +221,14 @@ class Progress:
     def log(self, entry: dict, report: Callable[[dict], None]) -> None:
         if self.rank == 0:
             report(entry)
-            with (self.run / LOG).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
+            try:
+                with (self.run / LOG).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(entry) + "\n")
+            except OSError as error:
+                raise TrainingError(
+                    f"{self.run / LOG} could not be written at step {self.step} ({error.strerror}); the last "
+                    "checkpoint is untouched. Free some space, then run the same command again"
+                ) from error
 
     def forget_later(self) -> None:
         """Drop from the log what was done after the checkpoint that a run goes on from: it will be done again."""

@@ -71,7 +71,7 @@ class _ProjectedLoss(torch.autograd.Function):
                 bias_grad += gradient.sum((0, 1))
             gradient = gradient.to(states.dtype)
             state_grads[:, part] = gradient @ narrow
-            matrix_grad += gradient.flatten(0, 1).T @ states[:, part].flatten(0, 1)
+            _add_product(matrix_grad, gradient.flatten(0, 1).T, states[:, part].flatten(0, 1))
         ctx.save_for_backward(state_grads, matrix_grad, bias_grad)
         return loss
 
@@ -80,6 +80,14 @@ class _ProjectedLoss(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         scaled = [None if saved is None else saved * grad for saved in ctx.saved_tensors]
         return *scaled, None, None, None
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """total += a @ b; where the precision allows it without another matrix of that size in between."""
+    if total.dtype == a.dtype:
+        total.addmm_(a, b)
+    else:
+        total += a @ b
 
 
 def _value_and_gradient(

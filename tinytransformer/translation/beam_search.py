@@ -24,13 +24,25 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Beams:
-    """The beginnings under way: N sentences with K beginnings each. A score of -inf marks an empty place."""
+    """The beginnings under way: N sentences with at most K beginnings each. A score of -inf marks an empty place."""
 
+    beam: int  # how many beginnings to keep
     sentences: Tensor  # (N): which sentence of the batch each is
     tokens: Tensor  # (N, K, t): start token and what came after it
     scores: Tensor  # (N, K): log-probabilities
     limits: Tensor  # (N): how many tokens a translation may have
-    cache: Cache | None  # N * K rows
+    ended: Tensor  # (N): how many translations have ended
+    rows: Tensor  # (N, K): the row of the cache that each beginning has grown from
+    cache: Cache | None  # of all tokens but the last
+
+
+@dataclass(frozen=True)
+class End:
+    """A translation that has ended: of which sentence, its ids without start and end, its log-probability."""
+
+    sentence: int
+    ids: tuple[int, ...]
+    log_probability: float
 
 
 @torch.inference_mode()
@@ -46,66 +58,97 @@ def beam_search(
     if beam < 1:
         raise ValueError(f"beam={beam} must be at least 1; with 1 it is greedy decoding")
     memory, beams = start(model, source, beam, extra)
-    ended: list[list[Hypothesis]] = [[] for _ in source]
+    found: list[list[Hypothesis]] = [[] for _ in source]
     while beams.sentences.numel():
         beams, ends = extend(model, memory, beams)
-        for sentence, ids, log_probability in ends:
-            score = log_probability / penalty(len(ids) + 1, alpha)
-            ended[sentence].append(Hypothesis(ids, log_probability, score))
-        beams = retire(beams, is_done(beams, ended, beam))
-    return [sorted(found, key=lambda hypothesis: -hypothesis.score) for found in ended]
+        for end in ends:
+            score = end.log_probability / penalty(len(end.ids) + 1, alpha)
+            found[end.sentence].append(Hypothesis(end.ids, end.log_probability, score))
+        beams = retire(beams, is_done(beams))
+    return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
 
 
 def start(model: Transformer, source: Tensor, beam: int, extra: int) -> tuple[Memory, Beams]:
-    """One beginning per sentence, the start token, and K - 1 empty places beside it."""
-    memory = model.encode(source)
+    """One beginning per sentence: the start token."""
     size = source.size(0)
-    tokens = torch.full((size, beam, 1), model.config.start_id, device=source.device)
-    scores = torch.full((size, beam), float("-inf"), device=source.device)
-    scores[:, 0] = 0.0
     sentences = torch.arange(size, device=source.device)
-    repeated = memory.select(sentences.repeat_interleave(beam))
-    return repeated, Beams(sentences, tokens, scores, length_limits(model, source, extra), cache=None)
+    beams = Beams(
+        beam,
+        sentences,
+        tokens=torch.full((size, 1, 1), model.config.start_id, device=source.device),
+        scores=torch.zeros(size, 1, device=source.device),
+        limits=length_limits(model, source, extra),
+        ended=torch.zeros_like(sentences),
+        rows=sentences[:, None],
+        cache=None,
+    )
+    return model.encode(source), beams
 
 
-def extend(model: Transformer, memory: Memory, beams: Beams) -> tuple[Beams, list[tuple[int, tuple[int, ...], float]]]:
+def extend(model: Transformer, memory: Memory, beams: Beams) -> tuple[Beams, list[End]]:
     """Add a token to every beginning; returns the K best that go on, and those among the best that have ended."""
-    size, beam, length = beams.tokens.shape
-    logits, cache = model.step(beams.tokens[..., -1].reshape(-1, 1), memory, beams.cache)
-    steps = logits[:, -1].float().log_softmax(-1).view(size, beam, -1)
-    steps = only_allowed(model, steps, (length > beams.limits)[:, None].expand(size, beam))
-    totals = beams.scores[..., None] + steps  # (N, K, V)
-    vocabulary = totals.size(-1)
-    # 2K candidates: even if K of them end, K others can go on.
-    scores, places = totals.flatten(1).topk(min(2 * beam, beam * vocabulary))
-    origins, tokens = places // vocabulary, places % vocabulary
+    size, width, length = beams.tokens.shape
+    logits, cache = model.step(beams.tokens[..., -1].reshape(-1, 1), memory, _in_order(beams))
+    steps = logits[:, -1].float().log_softmax(-1).view(size, width, -1)
+    steps = only_allowed(model, steps, (length > beams.limits)[:, None])
+    # Among 2K candidates K can go on, even if K of them end.
+    scores, origins, tokens = _best(beams.scores, steps, 2 * beams.beam)
     is_end = tokens == model.config.end_id
+    going_on = scores.masked_fill(is_end, float("-inf"))
+    has_ended = (going_on < scores)[:, : beams.beam]
 
-    ends = []
-    for row, rank in (is_end[:, :beam] & scores[:, :beam].isfinite()).nonzero().tolist():
-        ids = beams.tokens[row, origins[row, rank], 1:].tolist()
-        ends.append((int(beams.sentences[row]), tuple(ids), float(scores[row, rank])))
-
-    scores, kept = scores.masked_fill(is_end, float("-inf")).topk(beam)
+    ends = _ends(beams, scores, origins, has_ended)
+    scores, kept = going_on.topk(min(beams.beam, scores.size(1)))
     origins, tokens = origins.gather(1, kept), tokens.gather(1, kept)
-    rows = origins + beam * torch.arange(size, device=origins.device)[:, None]
-    grown = torch.cat([beams.tokens.flatten(0, 1)[rows], tokens[..., None]], dim=-1)
-    return replace(beams, tokens=grown, scores=scores, cache=cache.reorder(rows.flatten())), ends
+    lines = torch.arange(size, device=origins.device)[:, None]
+    grown = torch.cat([beams.tokens[lines, origins], tokens[..., None]], dim=-1)
+    ended = beams.ended + has_ended.sum(-1)
+    return replace(beams, tokens=grown, scores=scores, ended=ended, rows=lines * width + origins, cache=cache), ends
 
 
-def is_done(beams: Beams, ended: list[list[Hypothesis]], beam: int) -> Tensor:
+def _in_order(beams: Beams) -> Cache | None:
+    """The cache with one row for each beginning, in their order."""
+    if beams.cache is None:
+        return None
+    if beams.cache.memory_mask.size(0) == beams.sentences.size(0):  # no sentence was retired
+        return beams.cache.reorder(beams.rows.flatten())
+    return beams.cache.select(beams.rows)
+
+
+def _best(scores: Tensor, steps: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best ways to go on from scores (N, K) by steps (N, K, V): their scores, origins and tokens, each (N, number).
+
+    None of them is beyond the best ``number`` of its own beginning: so these are found first, by row.
+    """
+    steps, tokens = steps.topk(min(number, steps.size(-1)))  # (N, K, number)
+    totals = (scores[..., None] + steps).flatten(1)
+    best, places = totals.topk(min(number, totals.size(1)))
+    return best, places // steps.size(-1), tokens.flatten(1).gather(1, places)
+
+
+def _ends(beams: Beams, scores: Tensor, origins: Tensor, chosen: Tensor) -> list[End]:
+    """The candidates that are ``chosen`` (N, K), as translations."""
+    rows, ranks = chosen.nonzero(as_tuple=True)
+    if not len(rows):
+        return []
+    ids = beams.tokens[rows, origins[rows, ranks], 1:].tolist()
+    return [
+        End(sentence, tuple(one), log_probability)
+        for sentence, one, log_probability in zip(
+            beams.sentences[rows].tolist(), ids, scores[rows, ranks].tolist(), strict=True
+        )
+    ]
+
+
+def is_done(beams: Beams) -> Tensor:
     """Which sentences need no more steps: K translations have ended, or nothing is left to go on with."""
-    enough = torch.tensor([len(ended[sentence]) >= beam for sentence in beams.sentences.tolist()])
-    return enough.to(beams.scores.device) | ~beams.scores.isfinite().any(-1)
+    return (beams.ended >= beams.beam) | (beams.scores[:, 0] == float("-inf"))  # the first is the best
 
 
 def retire(beams: Beams, done: Tensor) -> Beams:
-    """Only the sentences that are not done."""
-    if not done.any():
-        return beams
+    """Only the sentences that are not done. The cache drops the others when it is put in order."""
     rest = (~done).nonzero()[:, 0]
-    beam = beams.tokens.size(1)
-    rows = (rest[:, None] * beam + torch.arange(beam, device=rest.device)).flatten()
-    return Beams(
-        beams.sentences[rest], beams.tokens[rest], beams.scores[rest], beams.limits[rest], beams.cache.select(rows)
-    )
+    if len(rest) == len(done):
+        return beams
+    names = ("sentences", "tokens", "scores", "limits", "ended", "rows")
+    return replace(beams, **{name: getattr(beams, name).index_select(0, rest) for name in names})

@@ -17,6 +17,10 @@ _TERMS = {
     "non-commercial research and education; use this model within the same terms.",
     "files": "Trained on its author's own text: ask them for the terms.",
 }
+_ON_A_GPU = (
+    "## On a GPU\n\n```sh\npython -m tinytransformer train --recipe multi30k-gpu --folder runs/multi30k-gpu\n```\n\n"
+    "trains the same model for longer and with larger batches. This recipe has not been run by us.\n\n"
+)
 _SCORES = "| text | sentences | BLEU | lower-cased, tokenised | chrF | signature |\n|---|--:|--:|--:|--:|---|\n"
 
 
@@ -46,6 +50,7 @@ def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
         f"## Made by\n\n```sh\n{command_of(recipe)}\n```\n\n"
         f"{last.step:,} steps in {seconds / 60:.0f} minutes on {hardware}; then the last {averaged} checkpoints were "
         f"averaged. The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
+        f"{_ON_A_GPU if recipe.corpus == 'multi30k' else ''}"
         f"## Scores\n\n{_SCORES}\n"
         f"## Terms\n\n{_TERMS[recipe.corpus]}\n"
     )
@@ -60,7 +65,7 @@ def command_of(recipe: Recipe) -> str:
         return [_option(key.replace("_", "-"), value) for key, value in changed.items()]
 
     name = min(RECIPES, key=lambda name: len(options(name)))
-    return " ".join([f"python -m tinytransformer train --recipe {name} --run runs/{name}", *options(name)])
+    return " ".join([f"python -m tinytransformer train --recipe {name} --folder runs/{name}", *options(name)])
 
 
 def _option(name: str, value: object) -> str:

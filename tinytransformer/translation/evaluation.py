@@ -90,7 +90,7 @@ def alignment_error_rate(found: Iterable[Links], gold: Iterable[Links]) -> float
 
 
 def alignment_errors(translator: Translator, examples: Sequence[Example]) -> dict[tuple[int, int | None], float]:
-    """The alignment error of every cross-attention head (layer, head), and of the mean of a layer's heads (layer, None).
+    """The alignment error of every head of the cross-attention (layer, head), and of a layer's mean head (layer, None).
 
     The model is made to write the reference. Each target word is linked to the source word that gets most of the
     attention while the pieces of the target word are being written; one that looks at the end token gets no link.

@@ -81,10 +81,14 @@ def length_limits(model: Transformer, source: Tensor, extra: int) -> Tensor:
 
 
 def only_allowed(model: Transformer, log_probabilities: Tensor, full: Tensor) -> Tensor:
-    """Log-probabilities (…, V) of what may come next: never padding or start, and where ``full`` (…) only the end."""
+    """Log-probabilities (…, V) of what may come next: never padding or start, and where ``full`` (…) only the end.
+
+    The given tensor is changed in place: it is the largest one in decoding, and nobody needs what is forbidden.
+    """
     c = model.config
-    allowed = torch.ones(c.vocab_size, dtype=torch.bool, device=full.device)
-    allowed[[c.pad_id, c.start_id]] = False
-    only_end = torch.zeros_like(allowed)
-    allowed[c.end_id] = only_end[c.end_id] = True
-    return log_probabilities.masked_fill(~torch.where(full[..., None], only_end, allowed), float("-inf"))
+    for token in {c.pad_id, c.start_id} - {c.end_id}:
+        log_probabilities[..., token] = float("-inf")
+    if full.any():
+        others = torch.arange(c.vocab_size, device=full.device) != c.end_id
+        log_probabilities.masked_fill_(full[..., None] & others, float("-inf"))
+    return log_probabilities

@@ -1,0 +1,152 @@
+"""Decoding speed with the same weights: ours, `transformers` generate, CTranslate2 float32; beam 4, at batch 64 and 1.
+
+All three read the same ids of Multi30k's test_2016_flickr, sorted by length and cut into the same batches, and take
+turns in one process with the same number of threads. A sentence is done by the same rule: four translations ended.
+Length penalties differ a little, ((5 + n) / 6)^0.6 here and n^0.6 there, so a few outputs differ; their share is told.
+
+Run: python benchmarks/decoding.py [--model FOLDER] [--data FOLDER] [--threads N]     (requirements-benchmarks.txt)
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import torch
+from peers import in_turns, present, ratios, to_ctranslate2, to_transformers
+
+from tinytransformer import Transformer
+from tinytransformer.text.batching import pad
+from tinytransformer.text.corpus import multi30k
+from tinytransformer.text.tokenizer import END
+from tinytransformer.training.checkpoints import load_model
+from tinytransformer.translation.beam_search import beam_search
+from tinytransformer.translation.greedy import EXTRA
+from tinytransformer.translation.translator import AT_ONCE, find_model
+
+RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "decoding.json"
+BEAM, ALPHA = 4, 0.6
+OURS = "tinytransformer"
+PEERS = {"transformers": "transformers", "ctranslate2": "ctranslate2"}
+Ids = list[list[int]]
+System = Callable[[list[Ids]], Ids]  # batches of source ids, each with its end token, to the ids of the translations
+
+
+def ours(model: Transformer) -> System:
+    def translate(batches: list[Ids]) -> Ids:
+        found = [beam_search(model, pad(batch), BEAM, ALPHA) for batch in batches]
+        return [list(hypotheses[0].ids) for batch in found for hypotheses in batch]
+
+    return translate
+
+
+def transformers_system(model: Transformer) -> System:
+    theirs = to_transformers(model)
+    settings = {"num_beams": BEAM, "length_penalty": ALPHA, "early_stopping": True, "do_sample": False}
+
+    @torch.inference_mode()
+    def translate(batches: list[Ids]) -> Ids:
+        outputs = []
+        for batch in batches:
+            source = pad(batch)
+            mask = (source != model.config.pad_id).long()
+            longest = min(source.size(1) + EXTRA, model.config.max_length - 1)
+            found = theirs.generate(input_ids=source, attention_mask=mask, max_new_tokens=longest, **settings)
+            outputs += [ids[: ids.index(END)] if END in ids else ids for ids in found[:, 1:].tolist()]
+        return outputs
+
+    return translate
+
+
+def ctranslate2_system(model: Transformer, folder: Path, threads: int) -> System:
+    import ctranslate2
+
+    place = str(to_ctranslate2(model, folder))
+    theirs = ctranslate2.Translator(place, "cpu", compute_type="float32", inter_threads=1, intra_threads=threads)
+
+    def translate(batches: list[Ids]) -> Ids:
+        # One call with all sentences: the library sorts and cuts them itself, into batches of the same size.
+        size = len(batches[0])
+        tokens = [[str(number) for number in ids] for batch in batches for ids in batch]
+        longest = min(max(map(len, tokens)) + EXTRA, model.config.max_length - 1)
+        found = theirs.translate_batch(
+            tokens, beam_size=BEAM, length_penalty=ALPHA, max_batch_size=size, max_decoding_length=longest
+        )
+        return [[int(token) for token in result.hypotheses[0]] for result in found]
+
+    return translate
+
+
+def measure(systems: dict[str, System], sentences: Ids, size: int, rounds: int) -> dict:
+    """Sentences a second of each system, our ratios, and how many translations are the same as ours."""
+    batches = [sentences[first : first + size] for first in range(0, len(sentences), size)]
+    outputs: dict[str, Ids] = {}
+
+    def run(name: str) -> Callable[[], None]:
+        return lambda: outputs.__setitem__(name, systems[name](batches))
+
+    seconds = in_turns({name: run(name) for name in systems}, rounds)
+    same = {
+        name: sum(a == b for a, b in zip(outputs[OURS], found, strict=True)) / len(sentences)
+        for name, found in outputs.items()
+        if name != OURS
+    }
+    return {
+        "batch": size,
+        "sentences": len(sentences),
+        "sentences_per_second": {name: len(sentences) / median(values) for name, values in seconds.items()},
+        "ours_is_faster_by": ratios(seconds, OURS),
+        "same_translations": same,
+        "seconds": seconds,
+    }
+
+
+def report(row: dict) -> None:
+    for name, speed in row["sentences_per_second"].items():
+        factor = f"{row['ours_is_faster_by'][name]:.2f} ×" if name != OURS else ""
+        same = f"{row['same_translations'][name]:.1%}" if name != OURS else ""
+        print(f"| {row['batch']} | {name} | {speed:.1f} | {factor} | {same} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="multi30k-en-de", help="model folder, or the name of a shipped model")
+    parser.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
+    parser.add_argument(
+        "--threads", type=int, default=os.cpu_count(), help="threads of every system; default: all cores"
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sentences", type=int, default=1000, help="at batch 64")
+    parser.add_argument("--single", type=int, default=50, help="sentences at batch 1")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    model, tokenizer = load_model(find_model(options.model))
+    source = multi30k("test_2016_flickr", "en", "de", options.data).source
+    found = present(PEERS)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        systems = {OURS: ours(model)}
+        if "transformers" in found:
+            systems["transformers"] = transformers_system(model)
+        if "ctranslate2" in found:
+            systems["ctranslate2"] = ctranslate2_system(model, Path(folder), options.threads)
+        print("| batch | system | sentences a second | ours is faster by | same translation as ours |")
+        print("|--:|---|--:|--:|--:|")
+        for size, count in ((AT_ONCE, options.sentences), (1, options.single)):
+            step = max(1, len(source) // count)  # spread over the whole set
+            encoded = [[*tokenizer.encode(text), END] for text in source[::step][:count]]
+            rows.append(measure(systems, sorted(encoded, key=len, reverse=True), size, options.rounds))
+            report(rows[-1])
+    about = {"command": "python benchmarks/decoding.py", "threads": options.threads, "rounds": options.rounds}
+    about |= {"beam": BEAM, "alpha": ALPHA, "torch": torch.__version__.split("+")[0]}
+    about |= {name: importlib.metadata.version(name) for name in sorted(found)}
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""What each part of the Multi30k recipe gives: a shortened recipe, changed in one place at a time, three seeds each.
+
+Every variant is trained with the same three seeds and scored on the validation split (beam 4, the last checkpoints
+averaged); sacreBLEU's paired bootstrap compares it with the base, seed by seed. Finished runs are kept in --runs and
+not trained again, so the command can be stopped and goes on. Writes data/results/recipes.json.
+
+Run: python benchmarks/recipes.py --data FOLDER [--only base,rdrop] (about six minutes a run on one core)
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+
+from tinytransformer import Transformer
+from tinytransformer.training.checkpoints import Checkpoint, average, checkpoints
+from tinytransformer.training.loop import train
+from tinytransformer.training.recipe import (
+    RECIPES,
+    Recipe,
+    tokenizer_for,
+    training_batches,
+    training_corpus,
+    validation_corpus,
+)
+from tinytransformer.translation.evaluation import score
+from tinytransformer.translation.translator import Translator
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "data" / "results" / "recipes.json"
+SEEDS = (1, 2, 3)
+# The shipped recipe, shortened: half the batch, 1,200 steps, and without R-Drop, which doubles the work of a step.
+BASE = replace(
+    RECIPES["multi30k"], tokens=2048, steps=1200, warmup=200, agreement=0.0, save_every=50, validate_every=10**6
+)
+VARIANTS = {
+    "base": {},
+    "R-Drop, weight 4": {"agreement": 4.0},
+    "no BPE-dropout": {"bpe_dropout": 0.0},
+    "post-norm": {"norm": "post"},
+    "inverse square root": {"falls": "root"},
+    "dropout 0.3": {"dropout": 0.3},
+    "8,000 pieces": {"vocab_size": 8000},
+    "rotary positions": {"positions": "rotary"},
+}
+
+
+def trained(recipe: Recipe, run: Path, data: str | None) -> dict:
+    """Train and translate the validation split, unless that was done before."""
+    result = run / "result.json"
+    if result.exists():
+        return json.loads(result.read_text(encoding="utf-8"))
+    recipe.save(run)
+    corpus, valid = training_corpus(recipe, data), validation_corpus(recipe, data)
+    tokenizer = tokenizer_for(recipe, corpus, run)
+    batches = training_batches(recipe, tokenizer, corpus)
+    torch.manual_seed(recipe.seed)
+    model = Transformer(recipe.config())
+    progress = train(model, batches, recipe.settings(), run)
+    found = {"seconds": progress.seconds}
+    for name, paths in (("last", checkpoints(run)[-1:]), ("averaged", checkpoints(run))):
+        model.load_state_dict(average([Checkpoint.load(path).weights for path in paths]))
+        for beam in (1, 4):
+            translations = Translator(model, tokenizer)(valid.source, beam=beam, split=False)
+            found[f"{name}, beam {beam}"] = [one.text for one in translations]
+    result.write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
+    return found
+
+
+def compare(base: list[dict], other: list[dict], references: list[str], key: str, base_key: str) -> dict:
+    """BLEU of each seed, and the paired bootstrap's p-value against the base with the same seed."""
+    bleu = [score(one[key], references).bleu for one in other]
+    p_values = []
+    for ours, theirs in zip(base, other, strict=True):
+        systems = [("base", ours[base_key]), ("variant", theirs[key])]
+        test = PairedTest(systems, {"BLEU": BLEU()}, [references], test_type="bs", n_samples=1000)
+        p_values.append(test()[1]["BLEU"][1].p_value)
+    return {"bleu": bleu, "mean": statistics.mean(bleu), "p_values": p_values}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
+    parser.add_argument("--runs", type=Path, default=Path("runs/recipes"))
+    parser.add_argument("--only", help="variants, with semicolons between them; default: all")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    chosen = options.only.split(";") if options.only else list(VARIANTS)
+    references = list(validation_corpus(BASE, options.data).target)
+    found: dict[str, list[dict]] = {}
+    for name in dict.fromkeys(["base", *chosen]):
+        slug = name.lower().replace(" ", "-").replace(",", "")
+        found[name] = []
+        for seed in SEEDS:
+            print(f"{name}, seed {seed}", file=sys.stderr, flush=True)
+            recipe = replace(BASE, **VARIANTS[name], seed=seed)
+            found[name].append(trained(recipe, options.runs / f"{slug}-{seed}", options.data))
+    rows = {
+        name: {"seconds": statistics.mean(run["seconds"] for run in runs)}
+        | compare(found["base"], runs, references, "averaged, beam 4", "averaged, beam 4")
+        for name, runs in found.items()
+    }
+    for name in ("last, beam 1", "last, beam 4", "averaged, beam 1"):
+        rows[f"base: {name}"] = compare(found["base"], found["base"], references, name, "averaged, beam 4")
+    RESULTS.write_text(
+        json.dumps({"command": "python benchmarks/recipes.py", "seeds": SEEDS, "rows": rows}, indent=1) + "\n",
+        encoding="utf-8",
+    )
+    print("| variant | BLEU, seeds 1 · 2 · 3 | mean | against base | p |\n|---|---|--:|--:|---|")
+    for name, row in rows.items():
+        scores, p = (
+            " · ".join(f"{value:{form}}" for value in row[key]) for key, form in (("bleu", ".2f"), ("p_values", ".3f"))
+        )
+        print(f"| {name} | {scores} | {row['mean']:.2f} | {row['mean'] - rows['base']['mean']:+.2f} | {p} |")
+
+
+if __name__ == "__main__":
+    main()

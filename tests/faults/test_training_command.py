@@ -1,0 +1,65 @@
+"""The train command under real conditions: several processes, a full disk, a time budget."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from tinytransformer.training.checkpoints import checkpoints, latest
+
+TINY = (
+    "--pairs 300 --vocab-size 300 --d-model 16 --num-heads 2 --d-ff 32 --num-layers 1 --tokens 300 --steps 20 "
+    "--warmup 5 --save-every 5 --validate-every 1000 --dropout 0 --device cpu --threads 1"
+).split()
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+
+
+def run(launcher: list[str], *arguments: object, **more) -> subprocess.CompletedProcess:
+    command = [sys.executable, *launcher, "-m", "tinytransformer", "train", *TINY, *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, **more)
+
+
+def losses(folder: Path) -> list[float]:
+    entries = map(json.loads, (folder / "log.jsonl").read_text(encoding="utf-8").splitlines())
+    return [entry["loss"] for entry in entries if "loss" in entry]
+
+
+def test_torchrun_gives_the_losses_of_one_process(tmp_path):
+    """Two processes with one batch each against one process with two batches a step."""
+    one = run([], "--folder", tmp_path / "one", "--accumulate", 2)
+    two = run(TORCHRUN, "--folder", tmp_path / "two")
+    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
+    assert len(losses(tmp_path / "one")) == len(losses(tmp_path / "two")) == 20
+    assert max(abs(a - b) for a, b in zip(losses(tmp_path / "one"), losses(tmp_path / "two"), strict=True)) <= 1e-4
+    assert two.stdout.count("The model is in") == 1  # one process speaks
+
+
+def test_processes_stop_together_when_the_time_is_over(tmp_path):
+    done = run(TORCHRUN, "--folder", tmp_path, "--steps", 10**6, "--minutes", 0.02)
+    assert done.returncode == 0, done.stderr
+    assert 0 < latest(tmp_path).step < 10**6
+
+
+def test_a_full_disk_stops_cleanly_and_the_run_goes_on_afterwards(tmp_path):
+    assert run([], "--folder", tmp_path / "whole").returncode == 0
+    again = tmp_path / "again"
+    assert run([], "--folder", again, "--minutes", 0).returncode == 2  # nothing trained yet: there is no checkpoint
+
+    def small_files_only():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+    full = run([], "--folder", again, preexec_fn=small_files_only)
+    assert full.returncode == 2
+    assert "could not be written" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert checkpoints(again) == []
+    assert run([], "--folder", again).returncode == 0
+    weights = latest(tmp_path / "whole").weights
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in latest(again).weights.items())
