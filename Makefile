@@ -86,6 +86,6 @@ moved:
 	@touch $@
 
 # The peers stay apart from everything else, and bring nothing along that could replace ours.
-.venv/.peers: requirements-benchmarks.txt .venv/.test
-	@$(PY) -m pip install --quiet --no-deps --upgrade --target .venv/peers -r requirements-benchmarks.txt
+.venv/.peers: benchmarks/requirements.txt .venv/.test
+	@$(PY) -m pip install --quiet --no-deps --upgrade --target .venv/peers -r benchmarks/requirements.txt
 	@touch $@

@@ -4,7 +4,7 @@ All three read the same ids of Multi30k's test_2016_flickr, sorted by length and
 turns in one process with the same number of threads. A sentence is done by the same rule: four translations ended.
 Length penalties differ a little, ((5 + n) / 6)^0.6 here and n^0.6 there, so a few outputs differ; their share is told.
 
-Run: python benchmarks/decoding.py [--model FOLDER] [--data FOLDER] [--threads N]     (requirements-benchmarks.txt)
+Run: python benchmarks/decoding.py [--model FOLDER] [--data FOLDER] [--threads N]     (benchmarks/requirements.txt)
 """
 
 import argparse
@@ -105,11 +105,14 @@ def measure(systems: dict[str, System], sentences: Ids, size: int, rounds: int) 
     }
 
 
-def report(row: dict) -> None:
+def table_rows(row: dict) -> list[str]:
+    """The lines of the README's table."""
+    lines = []
     for name, speed in row["sentences_per_second"].items():
         factor = f"{row['ours_is_faster_by'][name]:.2f} ×" if name != OURS else ""
         same = f"{row['same_translations'][name]:.1%}" if name != OURS else ""
-        print(f"| {row['batch']} | {name} | {speed:.1f} | {factor} | {same} |", flush=True)
+        lines.append(f"| {row['batch']} | {name} | {speed:.1f} | {factor} | {same} |")
+    return lines
 
 
 def main() -> None:
@@ -140,7 +143,7 @@ def main() -> None:
             step = max(1, len(source) // count)  # spread over the whole set
             encoded = [[*tokenizer.encode(text), END] for text in source[::step][:count]]
             rows.append(measure(systems, sorted(encoded, key=len, reverse=True), size, options.rounds))
-            report(rows[-1])
+            print("\n".join(table_rows(rows[-1])), flush=True)
     about = {"command": "python benchmarks/decoding.py", "threads": options.threads, "rounds": options.rounds}
     about |= {"beam": BEAM, "alpha": ALPHA, "torch": torch.__version__.split("+")[0]}
     about |= {name: importlib.metadata.version(name) for name in sorted(found)}

@@ -1,6 +1,6 @@
 """Our model in the hands of its peers: the same sizes, or the same weights, in `transformers` and in CTranslate2.
 
-The benchmarks import from here. A peer that is not installed is named and left out; see requirements-benchmarks.txt.
+The benchmarks import from here. A peer that is not installed is named and left out; see benchmarks/requirements.txt.
 """
 
 import importlib
@@ -25,7 +25,7 @@ def present(names: Mapping[str, str]) -> set[str]:
             importlib.import_module(module)
             found.add(name)
         except ImportError as error:
-            print(f"left out: {name} ({error}); see requirements-benchmarks.txt", file=sys.stderr)
+            print(f"left out: {name} ({error}); see benchmarks/requirements.txt", file=sys.stderr)
     return found
 
 

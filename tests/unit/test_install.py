@@ -206,7 +206,8 @@ def test_the_wheel_works_alone(tmp_path):
     code = (
         "import torch, tinytransformer as tt; from tinytransformer.inspection import plots; "
         "config = tt.TransformerConfig(vocab_size=50, **tt.PRESETS['tiny']); ids = torch.ones(1, 4).long(); "
-        "print(tt.__file__); print(tuple(tt.Transformer(config)(ids, ids).shape))"
+        "print(tt.__file__); print(tuple(tt.Transformer(config)(ids, ids).shape)); "
+        "print(tt.Translator.load('microworld-en-de')('The dog sleeps.').text)"
     )
     # -P keeps the current folder off the path; PYTHONPATH comes before the editable installation.
     result = subprocess.run(
@@ -217,6 +218,7 @@ def test_the_wheel_works_alone(tmp_path):
         text=True,
         check=True,
     )
-    location, shape = result.stdout.splitlines()
+    location, shape, translation = result.stdout.splitlines()
     assert Path(location).is_relative_to(tmp_path)
     assert shape == "(1, 4, 50)"
+    assert translation == "Der Hund schläft."

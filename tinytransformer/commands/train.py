@@ -26,9 +26,6 @@ from tinytransformer.translation.card import finished_model, with_score
 from tinytransformer.translation.evaluation import perplexity, score
 from tinytransformer.translation.translator import Translator
 
-# oneDNN keeps a compiled kernel for every shape it has seen, a thousand by default: gigabytes, since every batch has
-# another shape. It reads this when it first multiplies.
-os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 DESCRIPTION = """\
 Train a translator. Without options: the microworld model, in about five minutes on two cores. The run's folder keeps
 recipe, tokenizer, log and checkpoints; the same command again goes on where the run stopped, and Ctrl-C may stop it at
@@ -64,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_recipe_options(group) -> None:
     for field in fields(Recipe):
         name = f"--{field.name.replace('_', '-')}"
-        help = f"{field.metadata['help']}; microworld: {field.default or 'none'}"
+        help = f"{field.metadata['help']}; microworld: {getattr(RECIPES['microworld'], field.name) or 'none'}"
         if field.type is bool:
             group.add_argument(name, action=argparse.BooleanOptionalAction, help=help)
         else:
@@ -74,7 +71,7 @@ def _add_recipe_options(group) -> None:
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
     """The recipe of the run if there is one, else the named one, with whatever was said otherwise."""
     if options.recipe is None:
-        base = Recipe.load(options.folder) if recipes.has_recipe(options.folder) else Recipe()
+        base = Recipe.load(options.folder) if recipes.has_recipe(options.folder) else RECIPES["microworld"]
     elif options.recipe in RECIPES:
         base = RECIPES[options.recipe]
     else:

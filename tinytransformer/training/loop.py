@@ -10,6 +10,7 @@ import functools
 import itertools
 import json
 import math
+import os
 import platform
 import shutil
 import time
@@ -105,6 +106,9 @@ def train(
 
     ``validate`` gives numbers for the log; the model with the highest ``"score"`` is kept apart, in ``run / "best"``.
     """
+    # In bfloat16 on a CPU, oneDNN keeps a compiled kernel for each shape it has met, a thousand by default: gigabytes,
+    # for every batch has another shape. It looks here when it first multiplies.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     rank, world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
     run.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(settings.seed + rank)  # dropout differs between processes

@@ -125,9 +125,7 @@ def _disagreement_and_gradient(log_probabilities: Tensor, weight: float) -> tupl
     return weight * total, gradient
 
 
-def batch_loss(
-    model: Transformer, batch: Batch, smoothing: float = 0.1, agreement: float = 0.0
-) -> tuple[Tensor, int]:
+def batch_loss(model: Transformer, batch: Batch, smoothing: float = 0.1, agreement: float = 0.0) -> tuple[Tensor, int]:
     """The summed loss of a batch, and over how many target tokens it is summed.
 
     Logits are computed only where there is a target: the projection to the vocabulary is the largest matrix product of

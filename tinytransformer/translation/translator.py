@@ -77,7 +77,7 @@ class Translator:
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
 
     @classmethod
-    def load(cls, name_or_folder: str | Path, device: str = "cpu") -> "Translator":
+    def load(cls, name_or_folder: str | Path, device: str = "auto") -> "Translator":
         """A shipped model by its name, or any model folder. Nothing in the folder is executed."""
         folder = find_model(name_or_folder)
         model, tokenizer = load_model(folder)

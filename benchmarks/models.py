@@ -1,0 +1,58 @@
+"""Score the shipped models on every test set there is; writes data/results/models.json.
+
+Run: python benchmarks/models.py --data FOLDER [--add-to-cards]    (a minute or two)
+"""
+
+import argparse
+import contextlib
+import io
+import json
+from pathlib import Path
+
+from tinytransformer.cli import main as command
+from tinytransformer.translation.translator import Translator, shipped_models
+
+RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "models.json"
+SETS = {
+    "microworld-en-de": [("microworld", split) for split in ("test", "test_novel", "test_pronoun", "test_long")],
+    "multi30k-en-de": [("multi30k", split) for split in ("val", "test_2016_flickr")],
+}
+
+
+def evaluated(*arguments: str) -> dict:
+    """What the evaluate command prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        command(["evaluate", "--json", *arguments])
+    return json.loads(printed.getvalue())
+
+
+def table_row(row: dict) -> str:
+    """One line of the README's table."""
+    pronouns = "" if row.get("pronoun_accuracy") is None else f"{row['pronoun_accuracy']:.1%}"
+    aligned = "" if row.get("alignment_error") is None else f"{row['alignment_error']:.3f}"
+    return (
+        f"| `{row['model']}` | {row['text']} | {row['sentences']:,} | **{row['bleu']:.2f}** "
+        f"| {row['bleu_lowercase_tokenised']:.2f} | {row['chrf']:.2f} | {pronouns} | {aligned} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
+    parser.add_argument("--add-to-cards", action="store_true", help="also write the scores into the models' cards")
+    options = parser.parse_args()
+    more = ["--data", options.data] if options.data else []
+    more += ["--add-to-card"] if options.add_to_cards else []
+    rows = []
+    for model in shipped_models():
+        for corpus, split in SETS[model]:
+            rows.append(evaluated("--model", model, "--corpus", corpus, "--split", split, *more))
+            print(table_row(rows[-1]), flush=True)
+    sizes = {name: sum(p.numel() for p in Translator.load(name).model.parameters()) for name in shipped_models()}
+    found = {"command": "python benchmarks/models.py", "parameters": sizes, "rows": rows}
+    RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
