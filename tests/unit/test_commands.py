@@ -75,7 +75,7 @@ def test_ctrl_c_tells_how_to_go_on(tmp_path, monkeypatch, capsys):
 
 
 def test_other_settings_in_the_same_folder_are_refused(run, capsys):
-    refused(["train", "--folder", run, "--dropout", "0.5"], "dropout was 0.1 and is now 0.5", capsys)
+    refused(["train", "--folder", run, "--dropout", "0.5"], "dropout was 0.0 and is now 0.5", capsys)
     refused(
         ["train", "--folder", run, "--recipe", "mine"], "there is no recipe 'mine': choose one of microworld", capsys
     )
