@@ -212,12 +212,8 @@ def table_rows(row: dict) -> list[str]:
 
 
 def measure_peak(data: str | None, steps: int = 150) -> float:
-    """Megabytes at most in use while the shipped Multi30k recipe is trained. Runs in a process of its own.
-
-    R-Drop runs from the first step on: it takes the most memory.
-    """
+    """Megabytes at most in use while the shipped Multi30k recipe is trained. Runs in a process of its own."""
     recipe = replace(RECIPES["multi30k"], steps=steps, warmup=10, save_every=10**6, validate_every=10**6)
-    recipe = replace(recipe, agreement_after=0)
     with tempfile.TemporaryDirectory() as folder:
         corpus = training_corpus(recipe, data)
         tokenizer = tokenizer_for(recipe, corpus, Path(folder))

@@ -207,7 +207,7 @@ def test_the_wheel_works_alone(tmp_path):
         "import torch, tinytransformer as tt; from tinytransformer.inspection import plots; "
         "config = tt.TransformerConfig(vocab_size=50, **tt.PRESETS['tiny']); ids = torch.ones(1, 4).long(); "
         "print(tt.__file__); print(tuple(tt.Transformer(config)(ids, ids).shape)); "
-        "print(tt.Translator.load('microworld-en-de')('The dog sleeps.').text)"
+        "print(tt.Translator.load('microworld-en-de')('My dog crossed the bridge because it was hungry.').text)"
     )
     # -P keeps the current folder off the path; PYTHONPATH comes before the editable installation.
     result = subprocess.run(
@@ -221,4 +221,4 @@ def test_the_wheel_works_alone(tmp_path):
     location, shape, translation = result.stdout.splitlines()
     assert Path(location).is_relative_to(tmp_path)
     assert shape == "(1, 4, 50)"
-    assert translation == "Der Hund schläft."
+    assert translation == "Mein Hund hat die Brücke überquert, weil er hungrig war."
