@@ -142,7 +142,7 @@ def test_the_card_names_a_command_that_gives_the_recipe_again():
 def test_the_cards_table_takes_one_row_per_text():
     last = Checkpoint(1234, {}, {}, None, {"seconds": 600.0, "hardware": "an abacus"})
     card = model_card(SMALL, last, 5)
-    assert "1,234 steps in 10 minutes on an abacus" in card
+    assert "1,234 steps in 10.0 minutes on an abacus" in card
     assert "MIT licence" in card
     one, other = score(["ein Hund läuft schnell"], ["ein Hund läuft schnell"]), score(["x"], ["y"])
     card = with_score(with_score(card, "test", other), "valid", one)

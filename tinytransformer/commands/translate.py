@@ -4,10 +4,11 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import torch
 
+from tinytransformer.text.corpus import decoded
 from tinytransformer.translation.translator import Decoding, Translation, TranslationError, Translator, shipped_models
 
 LINES_AT_ONCE = 512
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     translator = load(options)
     generator = torch.Generator().manual_seed(options.seed) if options.sample else None
     decoding = Decoding(options.beam, options.alpha, temperature=options.sample, generator=generator)
-    lines = iter(options.text) if options.text else _standard_input()
+    lines = iter(options.text) if options.text else decoded(sys.stdin.buffer, "standard input")
     # A person who types wants each answer at once; from a pipe, many lines together are faster.
     at_once = 1 if sys.stdin.isatty() else LINES_AT_ONCE
     first = 1
@@ -66,16 +67,6 @@ def run(options: argparse.Namespace) -> None:
             raise TranslationError(f"lines {first} to {first + len(chunk) - 1}: {error}") from None
         _print(found, options.json)
         first += len(chunk)
-
-
-def _standard_input() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise TranslationError(
-                f"standard input, line {number} is not UTF-8 ({error.reason}): save it as UTF-8"
-            ) from None
 
 
 def _print(translations: Iterable[Translation], as_json: bool) -> None:

@@ -111,15 +111,18 @@ def read_lines(path: Path) -> Iterator[str]:
         raise CorpusError(f"there is no file {path}")
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         try:
-            for number, line in enumerate(file, start=1):
-                try:
-                    yield line.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise CorpusError(
-                        f"{path}, line {number} is not UTF-8 ({error.reason}): save it as UTF-8"
-                    ) from None
+            yield from decoded(file, str(path))
         except (gzip.BadGzipFile, EOFError) as error:
             raise CorpusError(f"{path} is not a whole gzip file ({error}): fetch or pack it again") from None
+
+
+def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
+    """Lines as text, without their ends; one that is not UTF-8 is refused with its number."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise CorpusError(f"{name}, line {number} is not UTF-8 ({error.reason}): save it as UTF-8") from None
 
 
 def _tsv_row(line: str, where: str) -> tuple[str, str]:

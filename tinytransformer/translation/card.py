@@ -48,7 +48,7 @@ def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
         f"d_model {c.d_model}, d_ff {c.d_ff}, {c.num_heads} heads, {c.positions} positions, "
         f"{c.vocab_size:,} joint BPE pieces learned from the training split; weights in half precision (fp16).\n\n"
         f"## Made by\n\n```sh\n{command_of(recipe)}\n```\n\n"
-        f"{last.step:,} steps in {seconds / 60:.0f} minutes on {hardware}; then the last {averaged} checkpoints were "
+        f"{last.step:,} steps in {seconds / 60:.1f} minutes on {hardware}; then the last {averaged} checkpoints were "
         f"averaged. The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
         f"{_ON_A_GPU if recipe.corpus == 'multi30k' else ''}"
         f"## Scores\n\n{_SCORES}\n"
