@@ -67,6 +67,17 @@ def test_the_tables_are_those_of_the_results_files(name):
         assert benchmark(name).table_row(row) in README
 
 
+@pytest.mark.parametrize("name", ["decoding", "training"])
+def test_the_tables_of_speeds_too(name, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    found = results("training_speed" if name == "training" else name)
+    for row in found["rows"]:
+        for line in benchmark(name).table_rows(row):
+            assert line in README
+    if name == "training":
+        assert f"at most {found['peak_megabytes']:,.0f} MB" in README
+
+
 def test_fused_attention_needs_a_fraction_of_the_memory():
     last = results("attention")["rows"][-1]
     assert last["length"] == 4096
