@@ -227,8 +227,8 @@ _MULTI30K = Recipe(
     bf16=True,
     save_every=250,
 )
-# The first two are those of the shipped models, for one or two processor cores. The third is for a GPU: the same model, trained for
-# longer on larger batches, with BPE-dropout and R-Drop, which pay only then. It has not been run by us.
+# The first two are those of the shipped models, for one or two processor cores. The third is for a GPU: the same model,
+# trained for longer on larger batches, with BPE-dropout and R-Drop. It has not been run by us.
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         "microworld": _MICROWORLD,
