@@ -26,6 +26,7 @@ from tinytransformer.text.tokenizer import END
 from tinytransformer.training.checkpoints import load_model
 from tinytransformer.translation.beam_search import beam_search
 from tinytransformer.translation.greedy import EXTRA
+from tinytransformer.translation.parallel import side_by_side
 from tinytransformer.translation.translator import AT_ONCE, find_model
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "decoding.json"
@@ -38,7 +39,7 @@ System = Callable[[list[Ids]], Ids]  # batches of source ids, each with its end 
 
 def ours(model: Transformer) -> System:
     def translate(batches: list[Ids]) -> Ids:
-        found = [beam_search(model, pad(batch), BEAM, ALPHA) for batch in batches]
+        found = side_by_side(model, lambda batch: beam_search(model, pad(batch), BEAM, ALPHA), batches)
         return [list(hypotheses[0].ids) for batch in found for hypotheses in batch]
 
     return translate

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import COMBINATIONS, random_ids, small_model
 
-from tinytransformer.translation.beam_search import beam_search, extend, length_penalty, start
+from tinytransformer.translation.beam_search import _largest, beam_search, extend, length_penalty, start
 from tinytransformer.translation.greedy import greedy, sample
 
 
@@ -145,3 +145,13 @@ def test_bad_settings():
         beam_search(model, source, beam=0)
     with pytest.raises(ValueError, match="temperature=0 must be above 0"):
         sample(model, source, torch.Generator(), temperature=0)
+
+
+@given(st.data())
+def test_the_largest_values_are_found_block_by_block(data):
+    size, number = data.draw(st.integers(1, 700)), data.draw(st.integers(1, 9))
+    values = torch.randn(2, 3, size, generator=torch.Generator().manual_seed(data.draw(st.integers(0, 10**6))))
+    expected = values.topk(min(number, size))
+    found, places = _largest(values, number, block=data.draw(st.sampled_from([1, 8, 64])))
+    assert torch.equal(found, expected.values)
+    assert torch.equal(places, expected.indices)

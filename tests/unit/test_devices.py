@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from support import COMBINATIONS, VOCAB, max_difference, random_ids, small_model
 
 from tinytransformer import silence_heads
+from tinytransformer.training import devices
+from tinytransformer.training.devices import PrecisionError, hardware, prepare_bfloat16, try_bfloat16
 
 
 def loss_of(model, source, target):
@@ -86,3 +88,26 @@ def test_the_gpu_gives_what_the_cpu_gives(norm, positions):
     source, target = random_ids(3, 7, padding=2), random_ids(3, 6, padding=1)
     expected = model(source, target)
     assert max_difference(model.cuda()(source.cuda(), target.cuda()).cpu(), expected) <= 1e-4
+
+
+def test_a_processor_that_dies_in_bfloat16_is_found_out_by_another_process():
+    try_bfloat16()
+    dying = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+    with pytest.raises(PrecisionError, match=r"ended with code -4. Leave bf16 out, or set ONEDNN_MAX_CPU_ISA"):
+        try_bfloat16(dying)
+
+
+def test_training_in_bfloat16_tries_first(monkeypatch):
+    def refuse():
+        raise PrecisionError("no")
+
+    monkeypatch.setattr(devices, "try_bfloat16", refuse)
+    prepare_bfloat16(torch.device("meta"))
+    with pytest.raises(PrecisionError, match="no"):
+        prepare_bfloat16(torch.device("cpu"))
+
+
+def test_hardware_tells_processes_and_threads(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert hardware().endswith("1 thread)")
+    assert hardware(2).endswith("2 processes with 1 thread each)")

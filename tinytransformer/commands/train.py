@@ -20,7 +20,8 @@ from tinytransformer.model.transformer import Transformer
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.training import recipe as recipes
 from tinytransformer.training.checkpoints import rewrite_card
-from tinytransformer.training.loop import Progress, choose_device, train
+from tinytransformer.training.devices import choose_device
+from tinytransformer.training.loop import Progress, train
 from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError
 from tinytransformer.translation.card import finished_model, with_score
 from tinytransformer.translation.evaluation import perplexity, score
@@ -163,8 +164,8 @@ def _bar(shown: bool, steps: int) -> Iterator[Callable[[dict], None]]:
                 text = f"step {entry['step']}: valid BLEU {entry['valid_bleu']:.2f}, loss {entry['valid_loss']:.3f}"
                 bar.write(text, file=sys.stderr)
                 return
-            if not bar.n:
-                bar.initial = entry["step"] - 1  # a run that goes on: what was done before does not count as speed
+            if not bar.n:  # a run that goes on: what was done before does not count as speed
+                bar.initial = bar.n = bar.last_print_n = entry["step"] - 1
             bar.update(entry["step"] - bar.n)
             speed = f"{entry['target_tokens_per_second']:,.0f}/s"
             bar.set_postfix(loss=f"{entry['loss']:.3f}", rate=f"{entry['rate']:.1e}", tokens=speed, refresh=False)

@@ -122,7 +122,7 @@ class DecoderLayer(EncoderLayer):
         """The next positions x (B, T, D), given the past ones in the cache. Training is one step from an empty past."""
         h = self.self_attention_residual.before(x)
         new = self.self_attention.keys_values(h, h, offset=cache.length)
-        past = new if cache.past is None else cache.past.append(new)
+        past = cache.followed_by(new)
         y = self.self_attention.attend(h, past, mask, offset=cache.length)
         x = self.self_attention_residual.after(x, y)
         x = self.cross_attention_residual(x, lambda h: self._look_at_memory(h, cache.memory, memory_mask))

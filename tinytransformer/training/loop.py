@@ -10,8 +10,6 @@ import functools
 import itertools
 import json
 import math
-import os
-import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,13 +19,13 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from tinytransformer.model.transformer import Transformer
 from tinytransformer.text.batching import Batch, Encoded, TokenBatches, collate
 from tinytransformer.training.checkpoints import Checkpoint, checkpoints, latest
+from tinytransformer.training.devices import hardware, precision, prepare_bfloat16
 from tinytransformer.training.loss import batch_loss
 from tinytransformer.training.schedule import warmup_schedule
 
@@ -79,21 +77,6 @@ class SummedLoss(nn.Module):
         return batch_loss(self.model, Batch(source, target_in, target_out), self.smoothing, self.agreement)[0]
 
 
-def choose_device(name: str = "auto") -> torch.device:
-    """The named device, or the fastest there is: CUDA, MPS, CPU."""
-    if name != "auto":
-        return torch.device(name)
-    return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def hardware() -> str:
-    """The machine in a few words, as far as it can be known."""
-    if torch.cuda.is_available():
-        return f"{torch.cuda.device_count()} × {torch.cuda.get_device_name()}"
-    threads = torch.get_num_threads()
-    return f"CPU only ({platform.machine()}, {threads} {'thread' if threads == 1 else 'threads'})"
-
-
 def train(
     model: Transformer,
     batches: TokenBatches,
@@ -106,9 +89,8 @@ def train(
 
     ``validate`` gives numbers for the log; the model with the highest ``"score"`` is kept apart, in ``run / "best"``.
     """
-    # In bfloat16 on a CPU, oneDNN keeps a compiled kernel for each shape it has met, a thousand by default: gigabytes,
-    # for every batch has another shape. It looks here when it first multiplies.
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+    if settings.bf16:
+        prepare_bfloat16(next(model.parameters()).device)
     rank, world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
     run.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(settings.seed + rank)  # dropout differs between processes
@@ -116,7 +98,7 @@ def train(
     schedule = warmup_schedule(
         optimiser, settings.warmup, settings.peak, settings.steps if settings.falls_to_zero else None
     )
-    progress = Progress(run, rank)
+    progress = Progress(run, rank, world)
     _resume(latest(run), model, optimiser, schedule, progress)
     _prepare_layers(model, settings)
     summed = SummedLoss(model, settings.smoothing)
@@ -166,7 +148,7 @@ def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings
     for number, batch in enumerate(batches, start=1):
         batch = batch.to(device)
         wait = loss.no_sync() if world > 1 and number < len(batches) else contextlib.nullcontext()
-        with wait, _precision(device, settings.bf16):
+        with wait, precision(device, settings.bf16):
             value = loss(batch.source, batch.target_in, batch.target_out) / count
             # Gradients are averaged over the processes, but each value is a share of the whole already.
             (value * world).backward()
@@ -176,17 +158,6 @@ def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings
     nn.utils.clip_grad_norm_(parameters, settings.clip)
     optimiser.step()
     return total.item()
-
-
-@contextlib.contextmanager
-def _precision(device: torch.device, bf16: bool) -> Iterator[None]:
-    """Products in bfloat16 where asked for; weights, sums and the loss stay in float32."""
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.autocast(device.type, torch.bfloat16, enabled=bf16))
-        if bf16 and device.type == "cpu":
-            # The fused kernel's backward pass is several times slower in bfloat16 than the formula written out.
-            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-        yield
 
 
 def _prepare_layers(model: Transformer, settings: Settings) -> None:
@@ -203,12 +174,12 @@ def _prepare_layers(model: Transformer, settings: Settings) -> None:
 class Progress:
     """Where a run stands, and its log."""
 
-    def __init__(self, run: Path, rank: int):
+    def __init__(self, run: Path, rank: int, world: int = 1):
         self.run, self.rank = run, rank
         self.step = self.epoch = self.batch = 0  # the next batch to be used
         self.best: float | None = None
         self.earlier = 0.0  # seconds that the run took before this call
-        self.hardware = hardware()
+        self.hardware = hardware(world)
         self.began = self.since = time.monotonic()
 
     @property

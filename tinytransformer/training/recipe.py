@@ -219,13 +219,13 @@ _MULTI30K = Recipe(
     corpus="multi30k",
     vocab_size=5000,
     num_layers=4,
-    dropout=0.2,
+    dropout=0.25,
     tokens=2048,
-    steps=8000,
-    peak=2.5e-3,
-    warmup=600,
-    bf16=True,
+    steps=10_000,
+    peak=3e-3,
+    warmup=800,
     save_every=250,
+    validate_every=1000,
 )
 # The first two are those of the shipped models, for one or two processor cores. The third is for a GPU: the same model,
 # trained for longer on larger batches, with BPE-dropout and R-Drop. It has not been run by us.

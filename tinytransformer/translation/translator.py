@@ -1,5 +1,6 @@
 """The translator: text in, text out. A model, its tokenizer and a way to decode, as one thing that can be called."""
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +14,10 @@ from tinytransformer.resources import data_folder
 from tinytransformer.text.batching import pad
 from tinytransformer.text.tokenizer import END, START, Tokenizer
 from tinytransformer.training.checkpoints import CheckpointError, load_model
-from tinytransformer.training.loop import choose_device
+from tinytransformer.training.devices import choose_device
 from tinytransformer.translation.beam_search import beam_search
 from tinytransformer.translation.greedy import EXTRA, Hypothesis, greedy, sample
+from tinytransformer.translation.parallel import side_by_side
 
 AT_ONCE = 64  # sentences of one batch
 # A sentence ends at . ! ? … (and closing quotes) where a space and a capital, a digit or an opening quote follow ...
@@ -108,12 +110,16 @@ class Translator:
         encoded = [self._encode(number, sentence) for number, sentence in enumerate(sentences, start=1)]
         found: list[Translation | None] = [None] * len(sentences)
         order = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i]))
+        batches = [order[first : first + AT_ONCE] for first in range(0, len(order), AT_ONCE)]
         device = next(self.model.parameters()).device
-        for first in range(0, len(order), AT_ONCE):
-            rows = order[first : first + AT_ONCE]
-            best = decoding(self.model, pad([[*encoded[i], END] for i in rows]).to(device))
-            for i, hypothesis in zip(rows, best, strict=True):
-                found[i] = self._translation(sentences[i], encoded[i], hypothesis, attention)
+
+        def decode(rows: list[int]) -> list[Hypothesis]:
+            return decoding(self.model, pad([[*encoded[i], END] for i in rows]).to(device))
+
+        at_random = decoding.temperature is not None  # one stream of random numbers: one batch after the other
+        best = [decode(rows) for rows in batches] if at_random else side_by_side(self.model, decode, batches)
+        for i, hypothesis in zip(order, itertools.chain(*best), strict=True):
+            found[i] = self._translation(sentences[i], encoded[i], hypothesis, attention)
         return [one or Translation(text, "", 0.0, 0.0, (), ()) for one, text in zip(found, sentences, strict=True)]
 
     def _encode(self, number: int, sentence: str) -> list[int]:
