@@ -131,17 +131,20 @@ def test_the_card_names_a_command_that_gives_the_recipe_again():
     from tinytransformer.cli import build_parser
     from tinytransformer.commands.train import chosen_recipe
 
-    changed = replace(RECIPES["multi30k"], dropout=0.3, bf16=False, norm="post", seed=4)
+    changed = replace(RECIPES["multi30k"], dropout=0.3, bf16=True, norm="post", seed=4)
     for recipe in (*RECIPES.values(), changed, SMALL):
         command = command_of(recipe)
         options = build_parser("train").parse_args(command.removeprefix("python -m tinytransformer ").split())
         assert asdict(chosen_recipe(options)) == asdict(recipe)
-    assert command_of(RECIPES["multi30k"]) == "python -m tinytransformer train --recipe multi30k --folder runs/multi30k"
+    plain = "-m tinytransformer train --recipe multi30k --folder runs/multi30k"
+    assert command_of(RECIPES["multi30k"]) == f"python {plain}"
+    assert command_of(RECIPES["multi30k"], processes=2) == f"torchrun --nproc-per-node=2 {plain}"
 
 
 def test_the_cards_table_takes_one_row_per_text():
-    last = Checkpoint(1234, {}, {}, None, {"seconds": 600.0, "hardware": "an abacus"})
+    last = Checkpoint(1234, {}, {}, None, {"seconds": 600.0, "hardware": "an abacus", "processes": 3})
     card = model_card(SMALL, last, 5)
+    assert "torchrun --nproc-per-node=3 -m tinytransformer train" in card
     assert "1,234 steps in 10.0 minutes on an abacus" in card
     assert "MIT licence" in card
     one, other = score(["ein Hund läuft schnell"], ["ein Hund läuft schnell"]), score(["x"], ["y"])

@@ -175,7 +175,7 @@ class Progress:
     """Where a run stands, and its log."""
 
     def __init__(self, run: Path, rank: int, world: int = 1):
-        self.run, self.rank = run, rank
+        self.run, self.rank, self.world = run, rank, world
         self.step = self.epoch = self.batch = 0  # the next batch to be used
         self.best: float | None = None
         self.earlier = 0.0  # seconds that the run took before this call
@@ -262,6 +262,7 @@ def _checkpoint(model, optimiser, schedule, progress: Progress) -> Checkpoint:
         "best": progress.best,
         "seconds": progress.seconds,
         "hardware": progress.hardware,
+        "processes": progress.world,
         "schedule": schedule.state_dict(),
     }
     return Checkpoint(progress.step, model.state_dict(), tensors, torch.get_rng_state(), state)
