@@ -229,7 +229,7 @@ _MULTI30K = Recipe(
 )
 # The first two are those of the shipped models. Multi30k's is meant for two processes with one thread each: so a step
 # has two batches, and two cores do it faster than one process with two threads (benchmarks/processes.py). The third is
-# for a GPU: the same model, trained for longer on larger batches, with BPE-dropout and R-Drop. It has not been run by us.
+# for a GPU: the same model, trained for longer on larger batches, with BPE-dropout and R-Drop; we have not run it.
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         "microworld": _MICROWORLD,
