@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0 done, 2 wrong arguments or bad input."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = build_parser(arguments[0] if arguments else None)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(arguments, argparse.Namespace(arguments=arguments))
     try:
         options.run_command(options)
         sys.stdout.flush()

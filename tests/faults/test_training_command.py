@@ -6,16 +6,20 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import pytest
 import torch
 
 from tinytransformer.training.checkpoints import checkpoints, latest
 
 TINY = (
     "--pairs 300 --vocab-size 300 --d-model 16 --num-heads 2 --d-ff 32 --num-layers 1 --tokens 300 --steps 20 "
-    "--warmup 5 --save-every 5 --validate-every 1000 --dropout 0 --device cpu --threads 1"
+    "--warmup 5 --save-every 5 --validate-every 1000 --dropout 0 --device cpu --threads 1 --accumulate 1 --processes 1"
 ).split()
+SHARED = ["--accumulate", 2, "--processes", 2]
+needs_two_cores = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two processor cores")
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 
 
@@ -38,6 +42,41 @@ def test_torchrun_gives_the_losses_of_one_process(tmp_path):
     assert len(losses(tmp_path / "one")) == len(losses(tmp_path / "two")) == 20
     assert max(abs(a - b) for a, b in zip(losses(tmp_path / "one"), losses(tmp_path / "two"), strict=True)) <= 1e-4
     assert two.stdout.count("The model is in") == 1  # one process speaks
+
+
+@needs_two_cores
+def test_processes_that_share_a_step_give_the_losses_of_one(tmp_path):
+    one = run([], "--folder", tmp_path / "one", "--accumulate", 2)
+    two = run([], "--folder", tmp_path / "two", *SHARED)
+    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
+    assert max(abs(a - b) for a, b in zip(losses(tmp_path / "one"), losses(tmp_path / "two"), strict=True)) <= 1e-4
+    assert two.stdout.count("The model is in") == 1
+    assert "2 processes with 1 thread each" in (tmp_path / "two" / "model" / "card.md").read_text(encoding="utf-8")
+
+
+@needs_two_cores
+def test_ctrl_c_saves_in_all_processes(tmp_path):
+    command = [sys.executable, "-m", "tinytransformer", "train", *TINY, "--folder", tmp_path, "--steps", 10**6, *SHARED]
+    running = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "log.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Stopped and saved. To go on: python -m tinytransformer train" in told
+    assert "Traceback" not in told
+    assert latest(tmp_path).step >= 1
+
+
+@needs_two_cores
+def test_one_process_that_fails_ends_the_others(tmp_path):
+    done = run(
+        [], "--folder", tmp_path, "--corpus", "files", "--train", "nowhere.tsv", "--valid", "nowhere.tsv", *SHARED
+    )
+    assert done.returncode == 2
+    assert "nowhere.tsv" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_processes_stop_together_when_the_time_is_over(tmp_path):

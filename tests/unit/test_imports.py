@@ -22,7 +22,7 @@ ORDER = {
     ).split(),
     "text": ["download", "corpus", "tokenizer", "batching"],
     "model": ["masks", "cache", "positions", "attention", "dropout", "layers", "config", "transformer", "recording"],
-    "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe"],
+    "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "processes"],
     "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "card"],
     "inspection": ["plots"],
     "commands": ["corpus", "download", "translate", "train", "average", "evaluate"],

@@ -1,5 +1,6 @@
 """A recipe is the whole run: it builds what it says, is stored with the run, and is not changed on the way."""
 
+import os
 from dataclasses import asdict, replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.training import recipe as module
 from tinytransformer.training.checkpoints import Checkpoint
+from tinytransformer.training.processes import can_share
 from tinytransformer.training.recipe import (
     RECIPES,
     Recipe,
@@ -136,15 +138,12 @@ def test_the_card_names_a_command_that_gives_the_recipe_again():
         command = command_of(recipe)
         options = build_parser("train").parse_args(command.removeprefix("python -m tinytransformer ").split())
         assert asdict(chosen_recipe(options)) == asdict(recipe)
-    plain = "-m tinytransformer train --recipe multi30k --folder runs/multi30k"
-    assert command_of(RECIPES["multi30k"]) == f"python {plain}"
-    assert command_of(RECIPES["multi30k"], processes=2) == f"torchrun --nproc-per-node=2 {plain}"
+    assert command_of(RECIPES["multi30k"]) == "python -m tinytransformer train --recipe multi30k --folder runs/multi30k"
 
 
 def test_the_cards_table_takes_one_row_per_text():
-    last = Checkpoint(1234, {}, {}, None, {"seconds": 600.0, "hardware": "an abacus", "processes": 3})
+    last = Checkpoint(1234, {}, {}, None, {"seconds": 600.0, "hardware": "an abacus"})
     card = model_card(SMALL, last, 5)
-    assert "torchrun --nproc-per-node=3 -m tinytransformer train" in card
     assert "1,234 steps in 10.0 minutes on an abacus" in card
     assert "MIT licence" in card
     one, other = score(["ein Hund läuft schnell"], ["ein Hund läuft schnell"]), score(["x"], ["y"])
@@ -160,3 +159,20 @@ def test_the_cards_table_takes_one_row_per_text():
 def test_unequal_sides_cannot_be_a_corpus():
     with pytest.raises(ValueError, match="1 source lines but 2 target lines"):
         ParallelCorpus(("a",), ("b", "c"), "mine")
+
+
+def test_processes_share_batches_evenly():
+    assert replace(SMALL, accumulate=6, processes=3).settings().accumulate == 6
+    with pytest.raises(RecipeError, match="processes=2 cannot share accumulate=3 batches of a step evenly: choose 1"):
+        replace(SMALL, accumulate=3, processes=2)
+
+
+def test_processes_are_started_only_where_they_help(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert can_share(2, "cpu")
+    assert not can_share(1, "cpu")
+    assert not can_share(3, "cpu")
+    assert not can_share(2, "meta")
+    monkeypatch.setenv("RANK", "0")
+    assert not can_share(2, "cpu")

@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import json
 import math
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,6 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from tqdm import tqdm
 
 from tinytransformer.inspection import plots
@@ -22,6 +20,7 @@ from tinytransformer.training import recipe as recipes
 from tinytransformer.training.checkpoints import rewrite_card
 from tinytransformer.training.devices import choose_device
 from tinytransformer.training.loop import Progress, train
+from tinytransformer.training.processes import can_share, first_alone, joined, sharing, start
 from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError
 from tinytransformer.translation.card import finished_model, with_score
 from tinytransformer.translation.evaluation import perplexity, score
@@ -36,7 +35,7 @@ examples:
   python -m tinytransformer train --folder runs/first --minutes 5
   python -m tinytransformer train --recipe multi30k --data FOLDER --folder runs/multi30k
   python -m tinytransformer train --corpus files --train train.tsv --valid valid.tsv --vocab-size 4000 --folder runs/own
-  torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k --folder runs/two-gpus"""
+  torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k-gpu --folder runs/two-gpus"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -85,9 +84,11 @@ def run(options: argparse.Namespace) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     recipe = chosen_recipe(options)
-    with _processes(options.device) as first:
+    if can_share(recipe.processes, options.device):
+        raise SystemExit(start(recipe.processes, options.arguments))
+    with joined(options.device) as first:
         say = print_aside if first else (lambda text: None)
-        with _alone(first):  # one process writes the run's files, the others find them there
+        with first_alone(first):  # one process writes the run's files, the others find them there
             recipe.save(options.folder)
             whole = recipes.training_corpus(recipe, options.data)
             tokenizer = recipes.tokenizer_for(recipe, whole, options.folder)
@@ -99,6 +100,7 @@ def run(options: argparse.Namespace) -> None:
         model = Transformer(recipe.config()).to(choose_device(options.device))
         say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
         settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
+        settings = replace(settings, accumulate=max(1, recipe.accumulate // sharing()))
         try:
             with _bar(first, recipe.steps) as report:
                 progress = train(model, batches, settings, options.folder, _validation(tokenizer, valid), report)
@@ -126,32 +128,6 @@ def _validation(tokenizer, corpus) -> Callable[..., Mapping[str, float]]:
         return {"score": bleu, "valid_bleu": bleu, "valid_loss": math.log(perplexity(model, pairs))}
 
     return validate
-
-
-@contextlib.contextmanager
-def _processes(device: str) -> Iterator[bool]:
-    """Under torchrun, join the other processes; yields whether this is the first one, which speaks and writes."""
-    if "RANK" not in os.environ:
-        yield True
-        return
-    on_gpu = choose_device(device).type == "cuda"
-    if on_gpu:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if on_gpu else "gloo")
-    try:
-        yield dist.get_rank() == 0
-    finally:
-        dist.destroy_process_group()
-
-
-@contextlib.contextmanager
-def _alone(first: bool) -> Iterator[None]:
-    """The first process goes first, and the others follow when it is through."""
-    if not first:
-        dist.barrier()
-    yield
-    if first and dist.is_initialized():
-        dist.barrier()
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ class Settings:
     minutes: float = math.inf  # stops, and saves, when this time is over
     smoothing: float = 0.1
     clip: float = 1.0  # longest gradient; the paper names no clipping
-    accumulate: int = 1  # batches per step, and process
+    accumulate: int = 1  # batches per step, in each process
     agreement: float = 0.0  # weight of R-Drop; the paper has none
     agreement_after: int = 0  # steps without R-Drop, which doubles the work of a step, before it begins
     seed: int = 0
@@ -175,7 +175,7 @@ class Progress:
     """Where a run stands, and its log."""
 
     def __init__(self, run: Path, rank: int, world: int = 1):
-        self.run, self.rank, self.world = run, rank, world
+        self.run, self.rank = run, rank
         self.step = self.epoch = self.batch = 0  # the next batch to be used
         self.best: float | None = None
         self.earlier = 0.0  # seconds that the run took before this call
@@ -262,7 +262,6 @@ def _checkpoint(model, optimiser, schedule, progress: Progress) -> Checkpoint:
         "best": progress.best,
         "seconds": progress.seconds,
         "hardware": progress.hardware,
-        "processes": progress.world,
         "schedule": schedule.state_dict(),
     }
     return Checkpoint(progress.step, model.state_dict(), tensors, torch.get_rng_state(), state)

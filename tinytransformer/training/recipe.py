@@ -17,7 +17,12 @@ from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training.loop import Settings
 
 FILE_NAME = "recipe.json"
-FREE = ("save_every", "keep", "validate_every")  # may change in the middle of a run: they do not change its weights
+FREE = (
+    "processes",
+    "save_every",
+    "keep",
+    "validate_every",
+)  # may change in the middle of a run: they do not change its weights
 
 
 class RecipeError(ValueError):
@@ -53,7 +58,8 @@ class Recipe:
     max_length: int = _choice(256, "tokens a sentence may have; longer ones are left out of training")
 
     tokens: int = _choice(4096, "tokens of a batch, the source's or the target's, whichever are more")
-    accumulate: int = _choice(1, "batches of one step, and process")
+    accumulate: int = _choice(1, "batches of one step; under torchrun, of each process")
+    processes: int = _choice(1, "processes that share the batches of a step, if there is no GPU and a core for each")
     steps: int = _choice(1500, "steps to train; with a falling rate also where it reaches zero")
     peak: float = _choice(3e-3, "highest learning rate")
     warmup: int = _choice(300, "steps until the highest rate")
@@ -78,6 +84,11 @@ class Recipe:
         if self.corpus == "files" and not (self.train and self.valid):
             raise RecipeError(
                 "corpus=files needs texts: give train and valid, each one .tsv or .jsonl file or two files"
+            )
+        if self.processes < 1 or self.accumulate % self.processes:
+            raise RecipeError(
+                f"processes={self.processes} cannot share accumulate={self.accumulate} batches of a step evenly: "
+                "choose 1 process, or a multiple of it as batches"
             )
         if not 0.0 <= self.bpe_dropout < 1.0:
             raise RecipeError(f"bpe_dropout={self.bpe_dropout} is outside [0, 1): 0.1 is usual, 0 switches it off")
@@ -221,15 +232,16 @@ _MULTI30K = Recipe(
     num_layers=4,
     dropout=0.25,
     tokens=2048,
+    accumulate=2,
+    processes=2,
     steps=10_000,
     peak=3e-3,
     warmup=800,
     save_every=250,
     validate_every=1000,
 )
-# The first two are those of the shipped models. Multi30k's is meant for two processes with one thread each: so a step
-# has two batches, and two cores do it faster than one process with two threads (benchmarks/processes.py). The third is
-# for a GPU: the same model, trained for longer on larger batches, with BPE-dropout and R-Drop; we have not run it.
+# The first two are those of the shipped models, for two processor cores. The third is for a GPU: Multi30k's model,
+# trained for longer on larger batches, with BPE-dropout and R-Drop; we have not run it.
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         "microworld": _MICROWORLD,
@@ -239,6 +251,8 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             bpe_dropout=0.1,
             dropout=0.3,
             tokens=8192,
+            accumulate=1,
+            processes=1,
             steps=30_000,
             peak=4e-3,
             warmup=2000,

@@ -47,7 +47,7 @@ def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
         f"An encoder–decoder Transformer, {c.norm}-norm, {c.num_layers} + {c.num_layers} layers, "
         f"d_model {c.d_model}, d_ff {c.d_ff}, {c.num_heads} heads, {c.positions} positions, "
         f"{c.vocab_size:,} joint BPE pieces learned from the training split; weights in half precision (fp16).\n\n"
-        f"## Made by\n\n```sh\n{command_of(recipe, last.state.get('processes', 1))}\n```\n\n"
+        f"## Made by\n\n```sh\n{command_of(recipe)}\n```\n\n"
         f"{last.step:,} steps in {seconds / 60:.1f} minutes on {hardware}; then the last {averaged} checkpoints were "
         f"averaged. The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
         f"{_ON_A_GPU if recipe.corpus == 'multi30k' else ''}"
@@ -56,9 +56,8 @@ def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
     )
 
 
-def command_of(recipe: Recipe, processes: int = 1) -> str:
+def command_of(recipe: Recipe) -> str:
     """The command that follows this recipe: a named one, and every option in which it differs."""
-    start = "python" if processes == 1 else f"torchrun --nproc-per-node={processes}"
 
     def options(name: str) -> list[str]:
         base = asdict(RECIPES[name])
@@ -66,7 +65,7 @@ def command_of(recipe: Recipe, processes: int = 1) -> str:
         return [_option(key.replace("_", "-"), value) for key, value in changed.items()]
 
     name = min(RECIPES, key=lambda name: len(options(name)))
-    return " ".join([f"{start} -m tinytransformer train --recipe {name} --folder runs/{name}", *options(name)])
+    return " ".join([f"python -m tinytransformer train --recipe {name} --folder runs/{name}", *options(name)])
 
 
 def _option(name: str, value: object) -> str:
