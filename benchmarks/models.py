@@ -1,5 +1,8 @@
 """Score the shipped models on every test set there is; writes data/results/models.json.
 
+Papers on Multi30k lower-case and tokenise with Moses' scripts. With sacremoses (benchmarks/requirements.txt) that score
+is printed beside sacreBLEU's lower-cased one, to see how far the two can be compared.
+
 Run: python benchmarks/models.py --data FOLDER [--add-to-cards]    (a minute or two)
 """
 
@@ -9,7 +12,10 @@ import io
 import json
 from pathlib import Path
 
+from sacrebleu.metrics import BLEU
+
 from tinytransformer.cli import main as command
+from tinytransformer.text.corpus import ParallelCorpus, multi30k
 from tinytransformer.translation.translator import Translator, shipped_models
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "models.json"
@@ -37,6 +43,22 @@ def table_row(row: dict) -> str:
     )
 
 
+def moses_bleu(model: str, corpus: ParallelCorpus) -> float | None:
+    """BLEU on text that Moses' tokenizer and lower-casing have prepared; None without sacremoses."""
+    try:
+        from sacremoses import MosesPunctNormalizer, MosesTokenizer
+    except ImportError:
+        return None
+    tokenizer, normalizer = MosesTokenizer("de"), MosesPunctNormalizer("de")
+
+    def prepared(text: str) -> str:
+        return tokenizer.tokenize(normalizer.normalize(text), return_str=True).lower()
+
+    translations = [one.text for one in Translator.load(model)(corpus.source, split=False)]
+    sides = [[prepared(text) for text in side] for side in (translations, corpus.target)]
+    return BLEU(tokenize="none", force=True).corpus_score(sides[0], [sides[1]]).score
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
@@ -49,6 +71,9 @@ def main() -> None:
         for corpus, split in SETS[model]:
             rows.append(evaluated("--model", model, "--corpus", corpus, "--split", split, *more))
             print(table_row(rows[-1]), flush=True)
+            if corpus == "multi30k":
+                rows[-1]["bleu_lowercase_moses"] = moses_bleu(model, multi30k(split, "en", "de", options.data))
+                print(f"lower-cased, tokenised by Moses: {rows[-1]['bleu_lowercase_moses']}", flush=True)
     sizes = {name: sum(p.numel() for p in Translator.load(name).model.parameters()) for name in shipped_models()}
     found = {"command": "python benchmarks/models.py", "parameters": sizes, "rows": rows}
     RESULTS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
