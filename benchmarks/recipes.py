@@ -87,6 +87,16 @@ def compare(base: list[dict], other: list[dict], references: list[str], key: str
     return {"bleu": bleu, "mean": statistics.mean(bleu), "p_values": p_values}
 
 
+def table_row(name: str, row: dict, base: float) -> str:
+    """One line of the README's table."""
+    scores = " · ".join(f"{value:.2f}" for value in row["bleu"])
+    if name == "base":
+        return f"| base | {scores} | {row['mean']:.2f} | | | {row['seconds'] / 60:.1f} |"
+    p_values = " · ".join(f"{value:.3f}" for value in row["p_values"])
+    minutes = f"{row['seconds'] / 60:.1f}" if "seconds" in row else ""
+    return f"| {name} | {scores} | {row['mean']:.2f} | {row['mean'] - base:+.2f} | {p_values} | {minutes} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
@@ -114,12 +124,10 @@ def main() -> None:
         rows[f"base: {name}"] = compare(found["base"], found["base"], references, name, "averaged, beam 4")
     about = {"command": "python benchmarks/recipes.py", "base": asdict(BASE), "variants": VARIANTS, "seeds": SEEDS}
     RESULTS.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
-    print("| variant | BLEU, seeds 1 · 2 · 3 | mean | against base | p |\n|---|---|--:|--:|---|")
+    print("| variant | BLEU, seeds 1 · 2 · 3 | mean | against base | p, seed by seed | minutes |")
+    print("|---|---|--:|--:|---|--:|")
     for name, row in rows.items():
-        scores, p = (
-            " · ".join(f"{value:{form}}" for value in row[key]) for key, form in (("bleu", ".2f"), ("p_values", ".3f"))
-        )
-        print(f"| {name} | {scores} | {row['mean']:.2f} | {row['mean'] - rows['base']['mean']:+.2f} | {p} |")
+        print(table_row(name, row, rows["base"]["mean"]))
 
 
 if __name__ == "__main__":
