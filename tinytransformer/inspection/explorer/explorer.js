@@ -83,7 +83,7 @@ function letters(text) {
 // The token in quotes for a sentence; <bdi> keeps its direction to itself.
 function quoted(token) {
   const parts = letters(visible(token));
-  return html("bdi", { class: "tt-word" }, parts.length > 40 ? `${parts.slice(0, 40).join("")}…` : visible(token));
+  return html("bdi", { class: "tt-word" }, parts.length > 60 ? `${parts.slice(0, 60).join("")}…` : visible(token));
 }
 
 // A text cut to a width in pixels.
