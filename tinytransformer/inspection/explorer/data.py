@@ -36,7 +36,7 @@ class Group:
     mask: np.ndarray | None = None
 
 
-def from_records(records: Iterable[Any], sentence: int | None = None, mask=None) -> list[Group]:
+def from_records(records: Iterable[Any], sentence: int | None = None) -> list[Group]:
     """Records of `record_attention` with tokens at both axes, by kind; of one kind and layer the newest counts."""
     newest = {(record.kind, record.layer): record for record in records}
     if not newest:
@@ -48,10 +48,10 @@ def from_records(records: Iterable[Any], sentence: int | None = None, mask=None)
     for (kind, _), record in sorted(newest.items(), key=lambda item: item[0][1]):
         by_kind.setdefault(kind, []).append(record)
     order = sorted(by_kind, key=lambda kind: list(KINDS).index(kind) if kind in KINDS else len(KINDS))
-    return [_group_of_records(kind, by_kind[kind], sentence, mask) for kind in order]
+    return [_group_of_records(kind, by_kind[kind], sentence) for kind in order]
 
 
-def _group_of_records(kind: str, records: list[Any], sentence: int | None, mask) -> Group:
+def _group_of_records(kind: str, records: list[Any], sentence: int | None) -> Group:
     first = records[0]
     for record in records:
         if record.query_tokens is None or record.key_tokens is None:
@@ -71,7 +71,7 @@ def _group_of_records(kind: str, records: list[Any], sentence: int | None, mask)
             for part in (record.weights, record.query, record.key)
         )
         layers.append(Layer(record.layer, *parts))
-    return checked(kind, first.query_tokens, first.key_tokens, layers, mask)
+    return checked(kind, first.query_tokens, first.key_tokens, layers)
 
 
 def from_weights(

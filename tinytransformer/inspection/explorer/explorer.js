@@ -10,7 +10,9 @@ const MEANINGS = {
   heads: "each row sums to one.",
   mean: "the mean of all heads, so each row sums to one.",
   max: "the largest weight of any head, so rows do not sum to one.",
-  rollout: "which share of a row's state comes from which input token, if each layer is half attention and half residual; each row sums to one.",
+  rollout:
+    "the share of each input token in a row's state, if every layer is half attention and half residual connection; " +
+    "each row sums to one.",
 };
 const FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 // So that heads differ in more than colour.
@@ -63,7 +65,18 @@ function bytesOf(base64) {
   return bytes;
 }
 
-const weightsOf = (base64) => new Uint16Array(bytesOf(base64).buffer);
+// Weights as whole numbers. What a mask forbids is zero and has not travelled, so the rest is spread out again.
+function weightsOf(base64, mask, heads = 1) {
+  const numbers = new Uint16Array(bytesOf(base64).buffer);
+  if (mask === null) return numbers;
+  const full = new Uint16Array(heads * mask.length);
+  let from = 0;
+  for (let place = 0; place < full.length; place += 1) {
+    if (mask[place % mask.length]) full[place] = numbers[from++];
+  }
+  return full;
+}
+
 const numbersOf = (base64) => (base64 ? new Float32Array(bytesOf(base64).buffer) : null);
 const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 const signed = (value, digits) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
@@ -83,7 +96,7 @@ function letters(text) {
 // The token in quotes for a sentence; <bdi> keeps its direction to itself.
 function quoted(token) {
   const parts = letters(visible(token));
-  return html("bdi", { class: "tt-word" }, parts.length > 60 ? `${parts.slice(0, 60).join("")}…` : visible(token));
+  return html("bdi", { class: "tt-word" }, parts.length > 24 ? `${parts.slice(0, 24).join("")}…` : visible(token));
 }
 
 // A text cut to a width in pixels.
@@ -111,30 +124,32 @@ function widest(app, tokens, size, limit) {
 // A token as an SVG text, with its full text as a tooltip.
 function tokenText(app, token, width, attributes) {
   const size = attributes["font-size"];
-  return svg("text", { class: "tt-token-text", ...attributes }, fitted(app, token, width, size), svg("title", {}, token));
+  return svg(
+    "text",
+    { class: "tt-token-text", ...attributes },
+    fitted(app, token, width, size),
+    svg("title", {}, token),
+  );
 }
 
 // ------------------------------------------------------------------------------------------------- the state
 
-function unpackedLayer(layer) {
+function unpackedLayer(layer, mask) {
   return {
     ...layer,
-    weights: weightsOf(layer.weights),
-    mean: weightsOf(layer.mean),
-    max: weightsOf(layer.max),
+    weights: weightsOf(layer.weights, mask, layer.heads),
+    mean: weightsOf(layer.mean, mask),
+    max: weightsOf(layer.max, mask),
     query: numbersOf(layer.query),
     key: numbersOf(layer.key),
   };
 }
 
 function unpackedGroup(group) {
-  const overall = Object.entries(group.overall).map(([name, values]) => [name, weightsOf(values)]);
-  return {
-    ...group,
-    mask: group.mask ? bytesOf(group.mask) : null,
-    layers: group.layers.map(unpackedLayer),
-    overall: Object.fromEntries(overall),
-  };
+  const mask = group.mask ? bytesOf(group.mask) : null;
+  const overall = Object.entries(group.overall).map(([name, values]) => [name, weightsOf(values, mask)]);
+  const layers = group.layers.map((layer) => unpackedLayer(layer, mask));
+  return { ...group, mask, layers, overall: Object.fromEntries(overall) };
 }
 
 const groupOf = (app) => app.groups[app.choice.group];
@@ -156,7 +171,8 @@ function picture(app) {
   const { choice } = app;
   const layer = layerOf(app);
   if (layer === null) return { name: `${SHOWS[choice.show]} and layers`, values: groupOf(app).overall[choice.show] };
-  if (choice.show !== "heads") return { name: `layer ${layer.number}, ${SHOWS[choice.show]}`, values: layer[choice.show] };
+  if (choice.show !== "heads")
+    return { name: `layer ${layer.number}, ${SHOWS[choice.show]}`, values: layer[choice.show] };
   return headPicture(app, layer, choice.head);
 }
 
@@ -192,7 +208,8 @@ function settle(app) {
   if (choice.layer !== "all") choice.layer = clamp(choice.layer, 0, group.layers.length - 1);
   if (choice.layer === "all" && !(choice.show in group.overall)) choice.show = "mean";
   if (choice.layer !== "all" && choice.show === "rollout") choice.show = "mean";
-  if (choice.view === "neuron") Object.assign(choice, { show: "heads", layer: choice.layer === "all" ? 0 : choice.layer });
+  if (choice.view === "neuron")
+    Object.assign(choice, { show: "heads", layer: choice.layer === "all" ? 0 : choice.layer });
   choice.head = clamp(choice.head, 0, Math.max(0, headCount(app) - 1));
   choice.query = clamp(choice.query, 0, group.queries.length - 1);
   choice.key = clamp(choice.key, 0, group.keys.length - 1);
@@ -234,11 +251,19 @@ function updateToolBar(app, { views, kind, layer, show, gold, goldField }) {
   const { choice } = app;
   const group = groupOf(app);
   for (const one of views.children) one.setAttribute("aria-pressed", String(one.dataset.view === choice.view));
-  options(kind, app.groups.map((one, i) => [i, one.label]), choice.group);
+  options(
+    kind,
+    app.groups.map((one, i) => [i, one.label]),
+    choice.group,
+  );
   const single = choice.view === "neuron";
   options(layer, [...group.layers.map((one, i) => [i, one.number]), ["all", "all", single]], choice.layer);
   const allowed = (name) => (choice.layer === "all" ? name in group.overall : name !== "rollout");
-  options(show, Object.entries(SHOWS).map(([name, text]) => [name, text, !allowed(name) || (single && name !== "heads")]), choice.show);
+  options(
+    show,
+    Object.entries(SHOWS).map(([name, text]) => [name, text, !allowed(name) || (single && name !== "heads")]),
+    choice.show,
+  );
   layer.disabled = show.disabled = choice.view === "model";
   goldField.hidden = !app.state.gold || Object.keys(app.state.gold).length === 0;
   gold.checked = choice.gold;
@@ -270,7 +295,9 @@ function headRows(app, layer) {
   const off = html("div", { class: "tt-group", role: "group", "aria-label": "Heads to switch off" });
   off.append(html("span", { class: "tt-legend" }, "switch off"));
   for (const head of heads) {
-    const one = button(String(head), `switch head ${head} of layer ${layer.number} off or on`, () => toggleHead(app, head));
+    const one = button(String(head), `switch head ${head} of layer ${layer.number} off or on`, () =>
+      toggleHead(app, head),
+    );
     one.className = "tt-off";
     one.dataset.off = head;
     off.append(one);
@@ -290,7 +317,15 @@ function headChip(app, head) {
   chip.addEventListener("dblclick", () => alone(app, head));
   chip.className = "tt-chip";
   chip.dataset.head = head;
-  const line = { x1: 0, x2: 22, y1: 3, y2: 3, stroke: colourOf(app, head), "stroke-width": 4, "stroke-dasharray": dashOf(head) };
+  const line = {
+    x1: 0,
+    x2: 22,
+    y1: 3,
+    y2: 3,
+    stroke: colourOf(app, head),
+    "stroke-width": 4,
+    "stroke-dasharray": dashOf(head),
+  };
   chip.append(svg("svg", { width: 22, height: 6, "aria-hidden": "true" }, svg("line", line)));
   return chip;
 }
@@ -364,7 +399,8 @@ function headsView(app) {
 
 function headsNote(shown) {
   const several = shown.length > 1 ? " The number beside a token is the largest of the heads shown." : "";
-  return `Hover a token to see only its lines, click to hold it, Esc to let go. The overview leaves out weights below ${LEVELS[0]}.${several}`;
+  const faint = `The overview leaves out weights below ${LEVELS[0]}.`;
+  return `Hover a token to see only its lines, click to hold it, Esc to let go. ${faint}${several}`;
 }
 
 const rowY = (layout, index) => layout.top + layout.step * (index + 0.5);
@@ -391,7 +427,11 @@ function overviewLines(group, shown, layout) {
     paths.forEach((lines, level) => {
       if (!lines.length) return;
       const strength = Math.min(1, LEVELS[level] * 1.25 + 0.08);
-      const look = { "stroke-opacity": strength, "stroke-width": 0.8 + 2.4 * LEVELS[level], stroke: one.colour ?? null };
+      const look = {
+        "stroke-opacity": strength,
+        "stroke-width": 0.8 + 2.4 * LEVELS[level],
+        stroke: one.colour ?? null,
+      };
       element.append(svg("path", { class: "tt-line", d: lines.join(""), ...look }));
     });
   });
@@ -400,7 +440,10 @@ function overviewLines(group, shown, layout) {
 
 function goldLines(app, layout, name) {
   const links = goldLinks(app);
-  return svg("path", { class: `tt-gold-line ${name}`, d: links.map(([query, key]) => segment(layout, query, key)).join("") });
+  return svg("path", {
+    class: `tt-gold-line ${name}`,
+    d: links.map(([query, key]) => segment(layout, query, key)).join(""),
+  });
 }
 
 function goldLinks(app) {
@@ -412,7 +455,9 @@ function goldLinks(app) {
 function linePool(shown, most) {
   const element = svg("g", { class: "tt-focus-only", "aria-hidden": "true" });
   const lines = shown.map((one) => {
-    const made = Array.from({ length: most }, () => svg("line", { class: "tt-line", stroke: one.colour ?? null, "stroke-dasharray": one.dash ?? null }));
+    const made = Array.from({ length: most }, () =>
+      svg("line", { class: "tt-line", stroke: one.colour ?? null, "stroke-dasharray": one.dash ?? null }),
+    );
     element.append(...made);
     return made;
   });
@@ -426,14 +471,27 @@ function tokenColumn(app, side, layout) {
   return tokens.map((token, index) => {
     const y = rowY(layout, index);
     const x = isQuery ? layout.left - layout.label : layout.right;
-    const box = svg("rect", { class: "tt-token-box", x, y: y - layout.step / 2 + 1, width: layout.label, height: layout.step - 2, rx: 3 });
+    const box = svg("rect", {
+      class: "tt-token-box",
+      x,
+      y: y - layout.step / 2 + 1,
+      width: layout.label,
+      height: layout.step - 2,
+      rx: 3,
+    });
     const place = { x: isQuery ? layout.left - 4 : layout.right + 4, y, "text-anchor": isQuery ? "end" : "start" };
     const text = tokenText(app, token, layout.label - 8, { ...place, "font-size": layout.size });
     const numberPlace = { x: isQuery ? 4 : layout.wide - 4, y, "text-anchor": isQuery ? "start" : "end" };
     const number = svg("text", { class: "tt-number", "font-size": 12, ...numberPlace });
     const first = isQuery && index === 0;
     const name = `${side} ${index + 1} of ${tokens.length}: ${visible(token)}`;
-    const attributes = { class: "tt-token", role: "button", tabindex: first ? 0 : -1, "aria-pressed": "false", "aria-label": name };
+    const attributes = {
+      class: "tt-token",
+      role: "button",
+      tabindex: first ? 0 : -1,
+      "aria-pressed": "false",
+      "aria-label": name,
+    };
     const element = svg("g", attributes, box, text, number);
     element.dataset.side = side;
     element.dataset.index = index;
@@ -527,7 +585,14 @@ function moveLines(view, side, index) {
       if (value < 0.005) return;
       const [x1, y1, x2, y2] = ends(view.layout, ...cells[other]);
       const shift = shiftOf(n, view.shown.length);
-      const values = { x1, y1: y1 + shift, x2, y2: y2 + shift, "stroke-opacity": 0.25 + 0.75 * value, "stroke-width": 0.8 + 3 * value };
+      const values = {
+        x1,
+        y1: y1 + shift,
+        x2,
+        y2: y2 + shift,
+        "stroke-opacity": 0.25 + 0.75 * value,
+        "stroke-width": 0.8 + 3 * value,
+      };
       for (const [name, number] of Object.entries(values)) line.setAttribute(name, number);
     });
   });
@@ -555,9 +620,14 @@ function showNumbers(view, side, index) {
 
 function sayToken(app, side, index, largest) {
   const group = groupOf(app);
-  const best = largest.map((value, i) => [value, i]).sort((a, b) => b[0] - a[0]).slice(0, 3).filter(([value]) => value > 0);
+  const best = largest
+    .map((value, i) => [value, i])
+    .sort((a, b) => b[0] - a[0])
+    .slice(0, 3)
+    .filter(([value]) => value > 0);
   const others = side === "query" ? group.keys : group.queries;
-  const parts = side === "query" ? [...rowName(app, index), " looks most at "] : [quoted(group.keys[index]), " gets most from "];
+  const parts =
+    side === "query" ? [...rowName(app, index), " looks most at "] : [quoted(group.keys[index]), " gets most from "];
   best.forEach(([value, i], n) => parts.push(n ? ", " : "", quoted(others[i]), ` ${weight(app, value)}`));
   say(app, ...parts);
 }
@@ -569,13 +639,25 @@ function matrixView(app) {
   const shown = picture(app);
   const layout = matrixLayout(app, group);
   const { cell, left, top, wide, tall } = layout;
-  const attributes = { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`, class: "tt-picture tt-matrix", tabindex: 0 };
+  const attributes = {
+    width: wide,
+    height: tall,
+    viewBox: `0 0 ${wide} ${tall}`,
+    class: "tt-picture tt-matrix",
+    tabindex: 0,
+  };
   const name = `${pictureTitle(app)}. Arrow keys move over the cells.`;
   const root = svg("svg", { ...attributes, role: "group", "aria-roledescription": "heat map", "aria-label": name });
   const labels = { query: rowLabels(app, layout), key: columnLabels(app, layout) };
   const cells = matrixCells(group, shown.values, layout);
   const right = left + cell * group.keys.length;
-  const frame = svg("rect", { class: "tt-frame", x: left, y: top, width: right - left, height: cell * group.queries.length });
+  const frame = svg("rect", {
+    class: "tt-frame",
+    x: left,
+    y: top,
+    width: right - left,
+    height: cell * group.queries.length,
+  });
   const cursor = svg("rect", { class: "tt-cursor", width: cell, height: cell, visibility: "hidden" });
   root.append(cells, maskedCells(group, layout), frame, goldCells(app, layout), ...labels.query, ...labels.key, cursor);
   root.append(...scaleBar(layout, right), ...axisNames(layout, right));
@@ -601,7 +683,12 @@ function matrixLayout(app, group) {
   const top = 26 + Math.ceil(columns * 0.82) + size;
   const spread = Math.ceil(columns * 0.58);
   return {
-    cell, size, rows, columns, left, top,
+    cell,
+    size,
+    rows,
+    columns,
+    left,
+    top,
     wide: left + cell * group.keys.length + Math.max(spread, 70) + 10,
     tall: top + cell * group.queries.length + 10,
   };
@@ -629,7 +716,11 @@ function matrixCells(group, values, { cell, left, top }) {
   values.forEach((value, place) => {
     const [query, key] = [Math.floor(place / columns), place % columns];
     const box = { x: left + cell * key, y: top + cell * query, width: cell - gap, height: cell - gap };
-    const one = svg("rect", { class: "tt-cell", ...box, "fill-opacity": isMasked(group, query, key) ? 0 : value / 10000 });
+    const one = svg("rect", {
+      class: "tt-cell",
+      ...box,
+      "fill-opacity": isMasked(group, query, key) ? 0 : value / 10000,
+    });
     one.dataset.query = query;
     one.dataset.key = key;
     element.append(one);
@@ -656,7 +747,9 @@ function maskedCells(group, { cell, left, top }) {
 function goldCells(app, { cell, left, top }) {
   const corner = ([query, key]) => `M${left + cell * key + 1.5} ${top + cell * query + 1.5}`;
   const inner = cell - 4;
-  const d = goldLinks(app).map((link) => `${corner(link)}h${inner}v${inner}h${-inner}z`).join("");
+  const d = goldLinks(app)
+    .map((link) => `${corner(link)}h${inner}v${inner}h${-inner}z`)
+    .join("");
   return svg("g", {}, svg("path", { class: "tt-gold-under", d }), svg("path", { class: "tt-gold-cell", d }));
 }
 
@@ -672,10 +765,22 @@ function axisNames({ top, left, tall }, right) {
 function scaleBar({ top }, right) {
   const found = [];
   for (let i = 0; i <= 10; i += 1) {
-    found.push(svg("rect", { class: "tt-cell", x: right + 20, y: top + 8 * (10 - i), width: 10, height: 8, "fill-opacity": i / 10 }));
+    found.push(
+      svg("rect", {
+        class: "tt-cell",
+        x: right + 20,
+        y: top + 8 * (10 - i),
+        width: 10,
+        height: 8,
+        "fill-opacity": i / 10,
+      }),
+    );
   }
   found.push(svg("rect", { class: "tt-frame", x: right + 20, y: top, width: 10, height: 88 }));
-  for (const [text, y] of [["1", top + 8], ["0", top + 88]]) {
+  for (const [text, y] of [
+    ["1", top + 8],
+    ["0", top + 88],
+  ]) {
     found.push(svg("text", { class: "tt-axis", "font-size": 11, x: right + 34, y: y - 4 }, text));
   }
   return found;
@@ -710,7 +815,8 @@ function cellKey(view, event) {
 
 function pointAt(view, query, key) {
   const { app, group, layout, labels, cursor, current } = view;
-  if (current) for (const label of [labels.query[current[0]], labels.key[current[1]]]) label.classList.remove("tt-current");
+  if (current)
+    for (const label of [labels.query[current[0]], labels.key[current[1]]]) label.classList.remove("tt-current");
   view.current = query === null ? null : [query, key];
   cursor.setAttribute("visibility", query === null ? "hidden" : "visible");
   if (query === null) return say(app);
@@ -739,7 +845,13 @@ function modelView(app) {
   root.append(svg("title", {}, `${group.label}: all layers and heads`));
   for (let head = 0; head < most; head += 1) {
     const x = layout.left + head * (size + gap) + size / 2;
-    root.append(svg("text", { class: "tt-axis", "font-size": 12, x, y: 14, "text-anchor": "middle" }, most > 12 ? head : `head ${head}`));
+    root.append(
+      svg(
+        "text",
+        { class: "tt-axis", "font-size": 12, x, y: 14, "text-anchor": "middle" },
+        most > 12 ? head : `head ${head}`,
+      ),
+    );
   }
   group.layers.forEach((layer, row) => root.append(...modelRow(app, layer, row, layout)));
   listenToThumbs(app, root, group);
@@ -766,7 +878,13 @@ function thumb(app, layer, row, head, layout, y) {
   element.append(svg("rect", { class: "tt-thumb-paper", ...box }));
   element.append(svg("image", { ...box, href, preserveAspectRatio: "none", class: "tt-pixels" }));
   element.append(svg("rect", { class: "tt-frame", ...box }));
-  if (silent) element.append(svg("path", { class: "tt-cross", d: `M${x} ${y}l${layout.size} ${layout.high}m${-layout.size} 0l${layout.size} ${-layout.high}` }));
+  if (silent)
+    element.append(
+      svg("path", {
+        class: "tt-cross",
+        d: `M${x} ${y}l${layout.size} ${layout.high}m${-layout.size} 0l${layout.size} ${-layout.high}`,
+      }),
+    );
   element.append(svg("title", {}, name));
   element.dataset.row = row;
   element.dataset.head = head;
@@ -795,7 +913,8 @@ function rgb(app, name) {
 }
 
 function listenToThumbs(app, root, group) {
-  const open = (one) => choose(app, { layer: Number(one.dataset.row), head: Number(one.dataset.head), show: "heads", view: "matrix" });
+  const open = (one) =>
+    choose(app, { layer: Number(one.dataset.row), head: Number(one.dataset.head), show: "heads", view: "matrix" });
   root.addEventListener("click", (event) => {
     const one = event.target.closest(".tt-thumb");
     if (one) open(one);
@@ -845,7 +964,11 @@ function neuronView(app) {
   const tall = 3 * (layout.strip + 14) + 66 + 30 + rows * 20 + 8;
   const root = svg("svg", { width: wide, height: tall, viewBox: `0 0 ${wide} ${tall}`, class: "tt-picture tt-neuron" });
   root.append(svg("title", {}, `${pictureTitle(app)}: how one weight comes about`));
-  root.append(...neuronStrips(app, group, facts, layout), ...formula(facts, layout), ...keyRows(app, group, facts, layout));
+  root.append(
+    ...neuronStrips(app, group, facts, layout),
+    ...formula(facts, layout),
+    ...keyRows(app, group, facts, layout),
+  );
   root.addEventListener("click", (event) => pickKey(app, event.target.closest(".tt-key-row")));
   root.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === " ") {
@@ -854,12 +977,18 @@ function neuronView(app) {
     }
   });
   root.addEventListener("pointerover", (event) => sayNeuron(app, facts, event.target.dataset.feature));
-  return { root, above: neuronSelects(app, group), note: "The formula for one query and one key: q · k, divided by √d_k, then softmax over all keys." };
+  return {
+    root,
+    above: neuronSelects(app, group),
+    note: "The formula for one query and one key: q · k, divided by √d_k, then softmax over all keys.",
+  };
 }
 
 function missingNeurons(app, group) {
   const there = group.layers.filter((layer) => layer.query).map((layer) => layer.number);
-  const known = there.length ? `They are there for layer ${there.join(", ")}.` : "Record with record_attention(model, qk=True), or use explore(model=…, text=…).";
+  const known = there.length
+    ? `They are there for layer ${there.join(", ")}.`
+    : "Record with record_attention(model, qk=True), or use explore(model=…, text=…).";
   return html("p", { class: "tt-missing" }, `No queries and keys were kept for layer ${layerOf(app).number}. ${known}`);
 }
 
@@ -867,7 +996,8 @@ function missingNeurons(app, group) {
 function neuronFacts(app, group, layer) {
   const { head, query, key } = app.choice;
   const size = layer.size;
-  const vector = (numbers, length, row) => numbers.subarray((head * length + row) * size, (head * length + row + 1) * size);
+  const vector = (numbers, length, row) =>
+    numbers.subarray((head * length + row) * size, (head * length + row + 1) * size);
   const q = vector(layer.query, group.queries.length, query);
   const keyVectors = group.keys.map((_, row) => vector(layer.key, group.keys.length, row));
   const dot = (k) => q.reduce((sum, value, i) => sum + value * k[i], 0);
@@ -882,7 +1012,11 @@ function neuronFacts(app, group, layer) {
 function neuronSelects(app, group) {
   const select = (side, tokens) => {
     const control = html("select", { class: `tt-${side}` });
-    options(control, tokens.map((token, i) => [i, `${i}: ${letters(visible(token)).slice(0, 30).join("")}`]), app.choice[side]);
+    options(
+      control,
+      tokens.map((token, i) => [i, `${i}: ${letters(visible(token)).slice(0, 30).join("")}`]),
+      app.choice[side],
+    );
     control.addEventListener("change", () => choose(app, { [side]: Number(control.value) }));
     return labelled(side, control);
   };
@@ -890,7 +1024,11 @@ function neuronSelects(app, group) {
 }
 
 function neuronStrips(app, group, facts, layout) {
-  const strips = [["q", group.queries[facts.query], facts.q], ["k", group.keys[facts.key], facts.k], ["q × k", "each feature", facts.product]];
+  const strips = [
+    ["q", group.queries[facts.query], facts.q],
+    ["k", group.keys[facts.key], facts.k],
+    ["q × k", "each feature", facts.product],
+  ];
   return strips.flatMap(([name, token, values], row) => {
     const y = row * (layout.strip + 14);
     const title = svg("text", { class: "tt-axis tt-strong", "font-size": 14, x: 8, y: y + layout.strip / 2 }, name);
@@ -907,7 +1045,12 @@ function strip(values, y, layout) {
   const base = svg("path", { class: "tt-base", d: `M${layout.left} ${middle}h${layout.bars}` });
   const bars = [...values].map((value, i) => {
     const high = (Math.abs(value) / largest) * (layout.strip / 2);
-    const box = { x: layout.left + i * step, y: value < 0 ? middle : middle - high, width: Math.max(1, step - 1), height: high };
+    const box = {
+      x: layout.left + i * step,
+      y: value < 0 ? middle : middle - high,
+      width: Math.max(1, step - 1),
+      height: high,
+    };
     return svg("rect", { class: value < 0 ? "tt-negative" : "tt-positive", ...box });
   });
   // What the pointer meets is the whole height of a feature, not its perhaps tiny bar.
@@ -939,7 +1082,9 @@ function formula(facts, layout) {
     const x = 8 + third * i;
     const arrow = i ? svg("text", { class: "tt-axis", "font-size": 18, x: x - 26, y: y + 12 }, "→") : null;
     const label = svg("text", { class: "tt-axis", "font-size": 12, x, y }, name);
-    return [label, svg("text", { class: `tt-value ${mark}`, "font-size": 20, x, y: y + 24 }, value), arrow].filter(Boolean);
+    return [label, svg("text", { class: `tt-value ${mark}`, "font-size": 20, x, y: y + 24 }, value), arrow].filter(
+      Boolean,
+    );
   });
 }
 
@@ -959,15 +1104,30 @@ function keyRow(app, token, i, facts, layout, columns, y) {
   const masked = facts.masked[i];
   const value = facts.weights[i] / 10000;
   const name = `key ${visible(token)}, ${masked ? "masked" : `weight ${value.toFixed(4)}`}`;
-  const row = svg("g", { class: "tt-key-row", role: "button", tabindex: 0, "aria-label": name, "aria-pressed": String(chosen) });
+  const row = svg("g", {
+    class: "tt-key-row",
+    role: "button",
+    tabindex: 0,
+    "aria-label": name,
+    "aria-pressed": String(chosen),
+  });
   const middle = y + 10;
   row.append(svg("rect", { class: "tt-row-box", x: 2, y: y + 1, width: layout.wide - 4, height: 18, rx: 3 }));
   row.append(tokenText(app, token, 150, { x: 8, y: middle, "font-size": 13 }));
-  row.append(svg("text", { class: "tt-number", "font-size": 12, x: columns.score, y: middle, "text-anchor": "end" }, plain(facts.scores[i], 4)));
+  row.append(
+    svg(
+      "text",
+      { class: "tt-number", "font-size": 12, x: columns.score, y: middle, "text-anchor": "end" },
+      plain(facts.scores[i], 4),
+    ),
+  );
   const room = layout.wide - columns.bar - 70;
-  if (!masked) row.append(svg("rect", { class: "tt-positive", x: columns.bar, y: y + 5, width: room * value, height: 10 }));
+  if (!masked)
+    row.append(svg("rect", { class: "tt-positive", x: columns.bar, y: y + 5, width: room * value, height: 10 }));
   const text = masked ? "masked" : value.toFixed(4);
-  row.append(svg("text", { class: "tt-number", "font-size": 12, x: columns.number, y: middle, "text-anchor": "end" }, text));
+  row.append(
+    svg("text", { class: "tt-number", "font-size": 12, x: columns.number, y: middle, "text-anchor": "end" }, text),
+  );
   row.dataset.key = i;
   return row;
 }
@@ -1002,7 +1162,8 @@ function pictureTitle(app) {
   const { choice } = app;
   const group = groupOf(app);
   if (choice.view === "model") return `${group.label}: all layers and heads`;
-  if (choice.view === "heads" && choice.show === "heads" && layerOf(app)) return `${group.label}, layer ${layerOf(app).number}`;
+  if (choice.view === "heads" && choice.show === "heads" && layerOf(app))
+    return `${group.label}, layer ${layerOf(app).number}`;
   return `${group.label}, ${picture(app).name}`;
 }
 
@@ -1033,11 +1194,18 @@ function goldScores(app, gold) {
   const row = layer ? layer.number : "all";
   const single = app.choice.view === "heads" && app.choice.show === "heads" ? pictures(app) : null;
   // In the heads view several heads are one picture only on average.
-  const column = app.choice.show !== "heads" ? app.choice.show : single && single.length !== 1 ? "mean" : (single?.[0].head ?? app.choice.head);
-  const name = column === "mean" ? "mean of heads" : SHOWS[column] ?? `head ${column}`;
+  const column =
+    app.choice.show !== "heads"
+      ? app.choice.show
+      : single && single.length !== 1
+        ? "mean"
+        : (single?.[0].head ?? app.choice.head);
+  const name = column === "mean" ? "mean of heads" : (SHOWS[column] ?? `head ${column}`);
   const table = gold.errors ?? gold.masses;
   const value = table[`${row}/${column}`];
-  const what = gold.errors ? "alignment error against the gold alignment (0 is perfect)" : "attention of the pronoun on its antecedent";
+  const what = gold.errors
+    ? "alignment error against the gold alignment (0 is perfect)"
+    : "attention of the pronoun on its antecedent";
   const mark = html("span", { class: "tt-gold-mark", "aria-hidden": "true" });
   const shown = value === undefined ? "not defined for this choice" : value.toFixed(4);
   return [mark, ` ${what}, ${name}: `, html("strong", {}, shown)];
@@ -1052,7 +1220,12 @@ function livePanel(app) {
   const beam = html("select", { class: "tt-beam" });
   const send = button("Translate", "translate this sentence", () => request(app, { text: text.value }));
   const measure = html("input", { type: "checkbox", class: "tt-measure" });
-  const fields = [labelled("sentence", text), labelled("decoding", beam), send, labelled("measure every head", measure)];
+  const fields = [
+    labelled("sentence", text),
+    labelled("decoding", beam),
+    send,
+    labelled("measure every head", measure),
+  ];
   const form = html("form", { class: "tt-bar" }, ...fields);
   const output = html("div", { class: "tt-output", "aria-live": "polite" });
   const error = html("p", { class: "tt-error", role: "alert" });
@@ -1081,7 +1254,11 @@ function updateLive(app, { text, beam, send, measure, output, error }) {
   const { wanted } = app;
   if (document.activeElement !== text && text.getRootNode().activeElement !== text) text.value = wanted.text;
   const sizes = [...new Set([1, 2, 4, 8, wanted.beam])].sort((a, b) => a - b);
-  options(beam, sizes.map((size) => [size, size === 1 ? "greedy" : `beam ${size}`]), wanted.beam);
+  options(
+    beam,
+    sizes.map((size) => [size, size === 1 ? "greedy" : `beam ${size}`]),
+    wanted.beam,
+  );
   measure.checked = Boolean(wanted.measure || app.state.importance);
   for (const control of [text, beam, send, measure]) {
     control.disabled = !app.ask;
@@ -1095,17 +1272,22 @@ function updateLive(app, { text, beam, send, measure, output, error }) {
 
 // A saved page looks up what was worked out beforehand.
 function shownTranslation(app) {
-  const found = app.ask ? null : app.state.silencing?.find((one) => app.wanted.silenced.some((head) => sameHead(head, one.head)));
+  const found = app.ask
+    ? null
+    : app.state.silencing?.find((one) => app.wanted.silenced.some((head) => sameHead(head, one.head)));
   if (!found) return app.state;
   return { translation: found, difference: found.difference, before: app.state.translation, intact: true };
 }
 
 function translationLines(app) {
   const { translation, difference, before, intact } = shownTranslation(app);
-  const words = difference.flatMap(([mark, word]) => [html({ same: "span", gone: "del", new: "ins" }[mark], {}, word), " "]);
+  const tags = { "=": "span", "-": "del", "+": "ins" };
+  const words = difference.flatMap((word) => [html(tags[word[0]], {}, word.slice(1)), " "]);
   const lines = [html("p", { class: "tt-translation", dir: "auto" }, ...words)];
   const numbers = `log p ${plain(translation.log_probability, 4)}, score ${plain(translation.score, 4)}`;
-  const change = before ? ` · ${intact ? "with all heads on" : "before"}: log p ${plain(before.log_probability, 4)}` : "";
+  const change = before
+    ? ` · ${intact ? "with all heads on" : "before"}: log p ${plain(before.log_probability, 4)}`
+    : "";
   lines.push(html("p", { class: "tt-numbers" }, app.waiting ? "translating …" : numbers + change));
   if (app.state.forced) lines.push(forcedLine(app));
   if (app.wanted.silenced.length) lines.push(silencedLine(app));
@@ -1114,12 +1296,19 @@ function translationLines(app) {
 }
 
 function savedNote(app) {
-  const heads = app.state.silencing ? "Heads can be switched off one at a time; the pictures stay those of the whole model. " : "";
+  const heads = app.state.silencing
+    ? "Heads can be switched off one at a time; the pictures stay those of the whole model. "
+    : "";
   return `This is a saved page. ${heads}Another sentence, another decoding or several heads at once ${KERNEL}.`;
 }
 
 function forcedLine(app) {
-  return html("p", { class: "tt-note" }, "The pictures show the model while it writes the reference: ", html("bdi", {}, app.state.forced));
+  return html(
+    "p",
+    { class: "tt-note" },
+    "The pictures show the model while it writes the reference: ",
+    html("bdi", {}, app.state.forced),
+  );
 }
 
 function silencedLine(app) {
@@ -1146,32 +1335,47 @@ function importancePanel(app) {
   const update = () => {
     const found = app.state.importance;
     element.hidden = !found;
-    if (found) element.replaceChildren(html("h3", {}, "What each head is worth"), importanceBars(app, found), importanceNote());
+    if (found)
+      element.replaceChildren(html("h3", {}, "What each head is worth"), importanceBars(app, found), importanceNote());
   };
   return { element, update };
 }
 
 function importanceNote() {
-  const text = "Change of the translation's log-probability when one head is switched off. Down: the head helped. Click a bar to open its head.";
+  const text =
+    "Change of the translation's log-probability when one head is switched off. Down: the head helped. " +
+    "Click a bar to open its head.";
   return html("p", { class: "tt-note" }, text);
 }
 
 function importanceBars(app, entries) {
   const wide = clamp(app.width, 420, 1000);
   const places = entries.map(({ head }) => head.slice(0, 2).join(" "));
-  const gaps = places.map((place, i) => (i && place !== places[i - 1] ? (entries[i].head[0] !== entries[i - 1].head[0] ? 18 : 6) : 0));
+  const gaps = places.map((place, i) =>
+    i && place !== places[i - 1] ? (entries[i].head[0] !== entries[i - 1].head[0] ? 18 : 6) : 0,
+  );
   const step = (wide - 74 - gaps.reduce((a, b) => a + b, 0)) / entries.length;
   const largest = Math.max(...entries.map(({ change }) => Math.abs(change))) || 1;
   const low = Math.max(...entries.map(({ change }) => -change), 0) / largest;
   const high = Math.max(...entries.map(({ change }) => change), 0) / largest;
   const unit = 90 / Math.max(low + high, 0.01);
   const layout = { wide, step, unit, base: 18 + high * unit, bottom: 18 + (high + low) * unit };
-  const root = svg("svg", { width: wide, height: layout.bottom + 24, viewBox: `0 0 ${wide} ${layout.bottom + 24}`, class: "tt-picture" });
-  root.append(svg("path", { class: "tt-base", d: `M62 ${layout.base}H${wide}` }), ...importanceScale(layout, entries, largest));
+  const root = svg("svg", {
+    width: wide,
+    height: layout.bottom + 24,
+    viewBox: `0 0 ${wide} ${layout.bottom + 24}`,
+    class: "tt-picture",
+  });
+  root.append(
+    svg("path", { class: "tt-base", d: `M62 ${layout.base}H${wide}` }),
+    ...importanceScale(layout, entries, largest),
+  );
   let x = 68;
   entries.forEach((entry, i) => {
     x += gaps[i];
-    root.append(...importanceBar(app, entry, i === 0 || places[i] !== places[i - 1], entries[i - 1], x, layout, largest));
+    root.append(
+      ...importanceBar(app, entry, i === 0 || places[i] !== places[i - 1], entries[i - 1], x, layout, largest),
+    );
     x += step;
   });
   root.addEventListener("click", (event) => openHead(app, event.target.closest(".tt-bar-head")));
@@ -1185,7 +1389,8 @@ function importanceScale(layout, entries, largest) {
   const found = [svg("text", { class: "tt-axis", "font-size": 11, x: 58, y: layout.base, "text-anchor": "end" }, "0")];
   const far = entries.reduce((a, b) => (Math.abs(b.change) > Math.abs(a.change) ? b : a)).change;
   const y = layout.base - (far / largest) * layout.unit;
-  if (far) found.push(svg("text", { class: "tt-axis", "font-size": 11, x: 58, y, "text-anchor": "end" }, signed(far, 2)));
+  if (far)
+    found.push(svg("text", { class: "tt-axis", "font-size": 11, x: 58, y, "text-anchor": "end" }, signed(far, 2)));
   return found;
 }
 
@@ -1196,10 +1401,19 @@ function importanceBar(app, entry, starts, previous, x, layout, largest) {
   const name = `${kind} layer ${layer} head ${head}: log p ${signed(entry.change, 4)}`;
   const found = [];
   if (starts) found.push(svg("text", { class: "tt-axis", "font-size": 11, x, y: layout.bottom + 14 }, `L${layer}`));
-  if (kind !== previous?.head[0]) found.push(svg("text", { class: "tt-axis tt-strong", "font-size": 12, x, y: 9 }, kind));
+  if (kind !== previous?.head[0])
+    found.push(svg("text", { class: "tt-axis tt-strong", "font-size": 12, x, y: 9 }, kind));
   const bar = svg("g", { class: "tt-bar-head", role: "button", tabindex: previous ? -1 : 0, "aria-label": name });
   bar.append(svg("rect", { class: "tt-hit", x, y: 14, width: layout.step, height: layout.bottom - 10 }));
-  bar.append(svg("rect", { class: entry.change < 0 ? "tt-positive" : "tt-negative", x, y, width: Math.max(1, layout.step - 1.5), height: high }));
+  bar.append(
+    svg("rect", {
+      class: entry.change < 0 ? "tt-positive" : "tt-negative",
+      x,
+      y,
+      width: Math.max(1, layout.step - 1.5),
+      height: high,
+    }),
+  );
   bar.append(svg("title", {}, name));
   bar.dataset.head = entry.head.join(" ");
   found.push(bar);
@@ -1235,7 +1449,10 @@ function barKey(app, event) {
 
 // ------------------------------------------------------------------------------------------- saving a picture
 
-const LOOKS = "fill fill-opacity stroke stroke-opacity stroke-width stroke-dasharray font-family font-weight dominant-baseline visibility image-rendering unicode-bidi".split(" ");
+const LOOKS = [
+  ...["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "visibility"],
+  ...["font-family", "font-weight", "dominant-baseline", "unicode-bidi", "image-rendering"],
+];
 
 // A copy of the picture that needs no style sheet.
 function standalone(app) {
@@ -1268,7 +1485,10 @@ function rasterised(source, copy, done) {
   const image = new Image();
   image.onload = () => {
     const scale = 2; // sharp in print
-    const canvas = html("canvas", { width: scale * copy.getAttribute("width"), height: scale * copy.getAttribute("height") });
+    const canvas = html("canvas", {
+      width: scale * copy.getAttribute("width"),
+      height: scale * copy.getAttribute("height"),
+    });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     URL.revokeObjectURL(address);
     canvas.toBlob(done, "image/png");
@@ -1277,7 +1497,9 @@ function rasterised(source, copy, done) {
 }
 
 function download(app, blob, type) {
-  const name = pictureTitle(app).replace(/[^a-z0-9]+/gi, "-").toLowerCase();
+  const name = pictureTitle(app)
+    .replace(/[^a-z0-9]+/gi, "-")
+    .toLowerCase();
   const address = URL.createObjectURL(blob);
   const link = html("a", { href: address, download: `${app.choice.view}-${name}.${type}` });
   link.click();
@@ -1308,7 +1530,18 @@ const wantedOf = (state) => ({ text: "", beam: 4, silenced: [], measure: false, 
 function newApp(root, connection) {
   const app = { root, ask: connection.ask, waiting: false, error: "", number: 0, width: 800, panels: [] };
   app.ruler = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  app.choice = { view: "heads", group: 0, layer: 0, show: "heads", head: 0, hidden: new Set(), gold: true, query: 0, key: 0, held: null };
+  app.choice = {
+    view: "heads",
+    group: 0,
+    layer: 0,
+    show: "heads",
+    head: 0,
+    hidden: new Set(),
+    gold: true,
+    query: 0,
+    key: 0,
+    held: null,
+  };
   receive(app, connection.state());
   app.choice.group = app.groups.length - 1;
   app.choice.layer = groupOf(app).layers.length - 1;
@@ -1318,7 +1551,11 @@ function newApp(root, connection) {
 // Draw an explorer into an element; returns what takes it away again.
 export function mount(element, connection) {
   // JupyterLab would take arrow keys and letters for its own shortcuts.
-  const root = html("section", { class: "tt-explorer", "aria-label": "Attention explorer", "data-lm-suppress-shortcuts": "true" });
+  const root = html("section", {
+    class: "tt-explorer",
+    "aria-label": "Attention explorer",
+    "data-lm-suppress-shortcuts": "true",
+  });
   const app = newApp(root, connection);
   app.ask = app.state.live ? connection.ask : null;
   if (app.state.title) root.append(html("h2", { dir: "auto" }, app.state.title));
@@ -1328,13 +1565,19 @@ export function mount(element, connection) {
   root.append(live, bar, heads, line, gold, picturePanel, importance);
   element.replaceChildren(root);
   const stop = connection.listen(
-    () => { receive(app, connection.state()); refresh(app); },
+    () => {
+      receive(app, connection.state());
+      refresh(app);
+    },
     (reply) => answered(app, reply),
   );
   const watcher = new ResizeObserver(() => resized(app));
   watcher.observe(root);
   refresh(app);
-  return () => { stop(); watcher.disconnect(); };
+  return () => {
+    stop();
+    watcher.disconnect();
+  };
 }
 
 function answered(app, reply) {
@@ -1356,12 +1599,18 @@ function resized(app) {
 function connected(model) {
   return {
     state: () => model.get("state"),
-    ask: (question) => { model.set("request", question); model.save_changes(); },
+    ask: (question) => {
+      model.set("request", question);
+      model.save_changes();
+    },
     listen(onState, onReply) {
       const reply = () => onReply(model.get("reply"));
       model.on("change:state", onState);
       model.on("change:reply", reply);
-      return () => { model.off("change:state", onState); model.off("change:reply", reply); };
+      return () => {
+        model.off("change:state", onState);
+        model.off("change:reply", reply);
+      };
     },
   };
 }

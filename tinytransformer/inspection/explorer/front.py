@@ -1,7 +1,6 @@
 """The front door: `explore` takes attention from wherever it comes, and `Explorer` shows it and saves it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +23,6 @@ class Explorer:
 
     def __init__(self, groups: list[Group], session: Session | None = None, request: Request | None = None, **picture):
         self.groups, self.session, self.request, self.picture = groups, session, request, picture
-        self._entries: dict[str, Any] = {}
         self.state = state_of(groups, **picture)
 
     @classmethod
@@ -32,28 +30,28 @@ class Explorer:
         """An explorer whose sentence, heads and decoding can be changed."""
         groups, entries = session.answer(request)
         explorer = cls(groups, session, request, **picture)
-        explorer._show(groups, entries)
+        explorer.state = {**explorer.state, **explorer._fitting(entries), "live": True}
         return explorer
 
     def ask(self, **changes: Any) -> None:
         """Do what the page's controls do: ``explorer.ask(text="A cat.", silenced=[("cross", 0, 1)], beam=1)``."""
         if self.session is None:
             raise ExplorerError("this explorer has no model to ask: make it with explore(model=…, text=…)")
-        values = {**vars(self.request), **changes}
-        state = self._answer(values)
-        if "widget" in self.__dict__:
+        state = self._answer({**vars(self.request), **changes})
+        if "widget" in vars(self):
             self.widget.state = state
 
     def _answer(self, values: dict[str, Any]) -> dict[str, Any]:
         request = Request.of(values)
         groups, entries = self.session.answer(request)
-        self.request = request
-        return self._show(groups, entries)
-
-    def _show(self, groups: list[Group], entries: dict[str, Any]) -> dict[str, Any]:
-        self.state = {**state_of(groups, **self.picture), **entries, "live": True}
-        self.groups, self._entries = groups, entries
+        self.state = {**state_of(groups, **self.picture), **self._fitting(entries), "live": True}
+        self.groups, self.request = groups, request
         return self.state
+
+    def _fitting(self, entries: dict[str, Any]) -> dict[str, Any]:
+        """What is known of a whole sentence cannot be laid over a part of it."""
+        cut = self.picture.get("queries") or self.picture.get("keys")
+        return {**entries, "gold": {}} if cut else entries
 
     @cached_property
     def widget(self) -> Any:
@@ -89,15 +87,10 @@ class Explorer:
         """
         path = writable(path)
         picture = self.picture if layers is None else {**self.picture, "layers": layers}
-        state = {**state_of(self.groups, **picture), **self._entries}
+        groups, entries = self.groups, {}
         if self.session is not None:
-            groups, measured = Session(self.session.translator, self.session.alpha, self.session.example).answer(
-                replace(self.request, silenced=(), measure=silencing)
-            )
-            state = {**state_of(groups, **picture), **measured}
-            if silencing:
-                state["silencing"] = self.session.silencing(self.request, groups)
-        write(path, page_of(state))
+            groups, entries = self.session.page(self.request, silencing)
+        write(path, page_of({**state_of(groups, **picture), **self._fitting(entries)}))
         return path
 
 
@@ -128,6 +121,12 @@ def explore(
     given = [name for name, one in (("records", records), ("model", model), ("weights", weights)) if one is not None]
     if len(given) > 1:
         raise ExplorerError(f"{' and '.join(given)} were given: choose one of them")
+    if model is None and (text is not None or example is not None):
+        raise ExplorerError("a text needs a model to read it: add model=…, a translator or the name of one")
+    if not given and query_tokens is None:
+        raise ExplorerError("there is nothing to explore: give records, model=… with text=…, or weights=… with tokens")
+    if mask is not None and weights is None:
+        raise ExplorerError("a mask goes with weights=…: records bring their own")
     picture = {"layers": layers, "queries": queries, "keys": keys, "title": title}
     if records is not None:
         return Explorer(from_records(records, sentence), **picture)

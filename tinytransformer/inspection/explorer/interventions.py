@@ -68,15 +68,15 @@ def heads_of(groups: Sequence[Group]) -> list[Head]:
     ]
 
 
-def difference(before: str, after: str) -> list[list[str]]:
-    """The words of both texts in one order, each marked "same", "gone" (only before) or "new" (only after)."""
+def difference(before: str, after: str) -> list[str]:
+    """The words of both texts in one order, each behind a mark: = in both, - only before, + only after."""
     old, new = before.split(), after.split()
     found = []
     for step, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if step == "equal":
-            found += [["same", word] for word in new[k:m]]
+            found += [f"={word}" for word in new[k:m]]
         else:
-            found += [["gone", word] for word in old[i:j]] + [["new", word] for word in new[k:m]]
+            found += [*(f"-{word}" for word in old[i:j]), *(f"+{word}" for word in new[k:m])]
     return found
 
 

@@ -1,12 +1,12 @@
 """A translator in the explorer's hands: a request comes in, attention and what else the page shows goes out."""
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tinytransformer.inspection.explorer.data import Group, from_records
 from tinytransformer.inspection.explorer.gold import gold_of
 from tinytransformer.inspection.explorer.interventions import (
+    Head,
     Request,
     by_place,
     difference,
@@ -47,14 +47,18 @@ class Session:
         self.last = now
         return groups, entries
 
-    def silencing(self, request: Request, groups: Iterable[Group]) -> list[dict[str, Any]]:
-        """For a page without a kernel: what each head alone does when it is off."""
-        intact = translate(self.translator, request.text, request.beam, self.alpha)
-        found = []
-        for head in heads_of(list(groups)):
-            now = translate(self.translator, request.text, request.beam, self.alpha, [head])
-            found.append({"head": head, **summary(now), "difference": difference(intact.text, now.text)})
-        return found
+    def page(self, request: Request, silencing: bool) -> tuple[list[Group], dict[str, Any]]:
+        """The same for a page without a kernel: all heads on, and what each of them does when it alone is off."""
+        whole = replace(request, silenced=(), measure=silencing)
+        groups, entries = Session(self.translator, self.alpha, self.example).answer(whole)
+        if silencing:
+            entries["silencing"] = [self._silenced(whole, head, entries) for head in heads_of(groups)]
+        return groups, entries
+
+    def _silenced(self, request: Request, head: Head, entries: dict[str, Any]) -> dict[str, Any]:
+        now = summary(self._translate(replace(request, silenced=(head,))))
+        changed = difference(entries["translation"]["text"], now.pop("text"))
+        return {"head": head, **now, "difference": changed}
 
     def _translate(self, request: Request) -> Any:
         return translate(self.translator, request.text, request.beam, self.alpha, request.silenced)

@@ -70,24 +70,28 @@ def _packed_group(group: Group, overall: dict[str, np.ndarray], chosen: set[int]
         # A decoder's row is named after the token that was read last; the model is then about to write the next one.
         "writes": group.kind in ("decoder", "cross"),
         "mask": None if group.mask is None else packed(group.mask, np.uint8),
-        "layers": [_packed_layer(layer, layer.number in chosen) for layer in group.layers],
-        "overall": {name: packed_weights(weights) for name, weights in overall.items()},
+        "layers": [_packed_layer(layer, group.mask, layer.number in chosen) for layer in group.layers],
+        "overall": {name: packed_weights(weights, group.mask) for name, weights in overall.items()},
     }
 
 
-def _packed_layer(layer: Layer, with_neurons: bool) -> dict[str, Any]:
+def _packed_layer(layer: Layer, mask: np.ndarray | None, with_neurons: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"number": layer.number, "heads": len(layer.weights)}
-    found["weights"] = packed_weights(layer.weights)
-    found.update({name: packed_weights(weights) for name, weights in over_heads(layer.weights).items()})
+    found["weights"] = packed_weights(layer.weights, mask)
+    found.update({name: packed_weights(weights, mask) for name, weights in over_heads(layer.weights).items()})
     if with_neurons and layer.query is not None and layer.key is not None:
         found["size"] = layer.query.shape[-1]
         found["query"], found["key"] = packed(layer.query, np.float32), packed(layer.key, np.float32)
     return found
 
 
-def packed_weights(weights: np.ndarray) -> str:
-    """Weights as whole numbers, rounded as Python prints them: halves go to the even digit."""
-    return packed(np.rint(np.asarray(weights, dtype=np.float64) * 10**DIGITS), np.uint16)
+def packed_weights(weights: np.ndarray, mask: np.ndarray | None = None) -> str:
+    """Weights (…, T, S) as whole numbers, rounded as Python prints them: halves go to the even digit.
+
+    What the mask forbids is zero and does not travel.
+    """
+    allowed = np.asarray(weights, dtype=np.float64)[..., slice(None) if mask is None else mask]
+    return packed(np.rint(allowed * 10**DIGITS), np.uint16)
 
 
 def packed(array: np.ndarray, kind: type) -> str:
