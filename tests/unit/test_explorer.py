@@ -257,7 +257,7 @@ LONG = softmax(1, MOST_TOKENS + 2, 3)
         ),
         (
             lambda: explore(weights=PATTERN * 0.5, query_tokens=QUERIES, key_tokens=KEYS),
-            r"the weights of head 0, query 0 \('Ein'\) sum to 0\.5, not to one: .*after softmax and before dropout",
+            r"the weights of head 0, query 0 \('Ein'\) sum to 0\.5, not to one: .*before dropout \(model\.eval\(\)",
         ),
         (
             lambda: explore(weights=np.zeros((3, 5)), query_tokens=QUERIES, key_tokens=KEYS),

@@ -184,8 +184,8 @@ def _check_values(place: str, weights: np.ndarray, mask: np.ndarray | None, quer
     sums = weights.sum(-1)
     refuse(
         (np.abs(sums - 1) > SUM_TOLERANCE) & ~blind,
-        "the weights of {where} sum to {value:.4g}, not to one: give probabilities after softmax and before dropout, "
-        "queries first, then keys",
+        "the weights of {where} sum to {value:.4g}, not to one: give probabilities after softmax and before dropout "
+        "(model.eval() switches dropout off), queries first, then keys",
     )
 
 

@@ -17,8 +17,8 @@ const MEANINGS = {
 const FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
 // So that heads differ in more than colour.
 const DASHES = ["none", "7 3", "2 2", "9 3 2 3", "12 2", "4 4", "1 3", "7 2 1 2 1 2"];
-// The overview of the heads view draws all lines of one strength as one path, and leaves out the faintest.
-const LEVELS = [0.03, 0.06, 0.12, 0.25, 0.5, 0.75];
+// Lines of one strength are drawn as one path: thousands of elements would be too slow to hover over.
+const LEVELS = [0.02, 0.06, 0.12, 0.25, 0.5, 0.75];
 const KERNEL = "needs a running kernel: open it in a notebook with explore(model=…, text=…)";
 
 // ---------------------------------------------------------------------------------------------- small helpers
@@ -224,7 +224,7 @@ function toolBar(app) {
     one.dataset.view = view;
     views.append(one);
   }
-  const kind = html("select", { class: "tt-kind" });
+  const kind = html("select", { class: "tt-kind", "aria-label": "attention" });
   const layer = html("select", { class: "tt-layer" });
   const show = html("select", { class: "tt-show" });
   const gold = html("input", { type: "checkbox", class: "tt-gold-switch" });
@@ -236,7 +236,7 @@ function toolBar(app) {
   const save = html("div", { class: "tt-group", role: "group", "aria-label": "Save the picture" });
   save.append(button("SVG", "save this picture as SVG", () => exportPicture(app, "svg")));
   save.append(button("PNG", "save this picture as PNG", () => exportPicture(app, "png")));
-  const fields = [labelled("attention", kind), labelled("layer", layer), labelled("show", show), goldField];
+  const fields = [kind, labelled("layer", layer), labelled("show", show), goldField];
   const element = html("div", { class: "tt-bar" }, views, ...fields, save);
   const update = () => updateToolBar(app, { views, kind, layer, show, gold, goldField });
   return { element, update };
@@ -384,14 +384,22 @@ function headsView(app) {
   const titles = { y: 16, "font-size": 12, class: "tt-axis" };
   root.append(svg("text", { ...titles, x: layout.left, "text-anchor": "end" }, "query"));
   root.append(svg("text", { ...titles, x: layout.right }, "key"));
-  const overview = overviewLines(group, shown, layout);
+  const overview = linePaths(shown, false);
+  const everything = group.queries.flatMap((_, query) => group.keys.map((_, key) => [query, key]));
+  fillPaths(overview, shown, layout, group.keys.length, everything);
   const gold = goldLines(app, layout, "tt-overview");
-  const pool = linePool(shown, Math.max(group.queries.length, group.keys.length));
+  const focus = linePaths(shown, true);
   const goldNow = svg("path", { class: "tt-gold-line tt-focus-only" });
   const tokens = { query: [], key: [] };
   for (const side of ["query", "key"]) tokens[side] = tokenColumn(app, side, layout);
-  root.append(overview, gold, pool.element, goldNow, ...[...tokens.query, ...tokens.key].map((one) => one.element));
-  const view = { app, group, shown, layout, root, pool, goldNow, tokens, current: null };
+  root.append(
+    overview.element,
+    gold,
+    focus.element,
+    goldNow,
+    ...[...tokens.query, ...tokens.key].map((one) => one.element),
+  );
+  const view = { app, group, shown, layout, root, focus, goldNow, tokens, current: null };
   listenToTokens(view);
   if (app.choice.held) focusToken(view, app.choice.held.side, app.choice.held.index);
   return { root, note: headsNote(shown) };
@@ -399,7 +407,7 @@ function headsView(app) {
 
 function headsNote(shown) {
   const several = shown.length > 1 ? " The number beside a token is the largest of the heads shown." : "";
-  const faint = `The overview leaves out weights below ${LEVELS[0]}.`;
+  const faint = `Lines below a weight of ${LEVELS[0]} are left out.`;
   return `Hover a token to see only its lines, click to hold it, Esc to let go. ${faint}${several}`;
 }
 
@@ -414,28 +422,32 @@ function segment(layout, query, key, shift = 0) {
   return `M${x1} ${y1 + shift}L${x2} ${y2 + shift}`;
 }
 
-function overviewLines(group, shown, layout) {
-  const element = svg("g", { class: "tt-overview", "aria-hidden": "true" });
-  const columns = group.keys.length;
+// One path for each head and strength, empty at first.
+function linePaths(shown, dashed) {
+  const element = svg("g", { class: dashed ? "tt-focus-only" : "tt-overview", "aria-hidden": "true" });
+  const paths = shown.map((one) =>
+    LEVELS.map((level) => {
+      // Dashes tell heads apart; on faint lines nobody could see them, and they take long to draw.
+      const dash = dashed && level >= 0.12 ? one.dash : null;
+      const look = { "stroke-opacity": Math.min(1, (dashed ? 0.25 : 0.1) + 1.25 * level), "stroke-width": 0.8 + 3 * level };
+      return svg("path", { class: "tt-line", stroke: one.colour ?? null, "stroke-dasharray": dash ?? null, ...look });
+    }),
+  );
+  element.append(...paths.flat());
+  return { element, paths };
+}
+
+function fillPaths(lines, shown, layout, columns, cells) {
   shown.forEach((one, n) => {
     const shift = shiftOf(n, shown.length);
-    const paths = LEVELS.map(() => []);
-    one.values.forEach((value, place) => {
-      const level = LEVELS.findLastIndex((limit) => value >= limit * 10000);
-      if (level >= 0) paths[level].push(segment(layout, Math.floor(place / columns), place % columns, shift));
-    });
-    paths.forEach((lines, level) => {
-      if (!lines.length) return;
-      const strength = Math.min(1, LEVELS[level] * 1.25 + 0.08);
-      const look = {
-        "stroke-opacity": strength,
-        "stroke-width": 0.8 + 2.4 * LEVELS[level],
-        stroke: one.colour ?? null,
-      };
-      element.append(svg("path", { class: "tt-line", d: lines.join(""), ...look }));
-    });
+    const found = LEVELS.map(() => []);
+    for (const [query, key] of cells) {
+      const value = one.values[query * columns + key] / 10000;
+      const level = LEVELS.findLastIndex((limit) => value >= limit);
+      if (level >= 0) found[level].push(segment(layout, query, key, shift));
+    }
+    found.forEach((segments, level) => lines.paths[n][level].setAttribute("d", segments.join("")));
   });
-  return element;
 }
 
 function goldLines(app, layout, name) {
@@ -449,19 +461,6 @@ function goldLines(app, layout, name) {
 function goldLinks(app) {
   const gold = app.state.gold?.[groupOf(app).kind];
   return gold && app.choice.gold ? gold.links : [];
-}
-
-// Lines that are made once and moved to the token under the pointer.
-function linePool(shown, most) {
-  const element = svg("g", { class: "tt-focus-only", "aria-hidden": "true" });
-  const lines = shown.map((one) => {
-    const made = Array.from({ length: most }, () =>
-      svg("line", { class: "tt-line", stroke: one.colour ?? null, "stroke-dasharray": one.dash ?? null }),
-    );
-    element.append(...made);
-    return made;
-  });
-  return { element, lines };
 }
 
 function tokenColumn(app, side, layout) {
@@ -506,11 +505,10 @@ function listenToTokens(view) {
     return token ? [token.dataset.side, Number(token.dataset.index)] : null;
   };
   root.addEventListener("pointerover", (event) => {
-    const place = placeOf(event);
-    if (place && !app.choice.held) focusToken(view, ...place);
+    if (!app.choice.held) focusToken(view, ...(placeOf(event) ?? [null]));
   });
-  root.addEventListener("pointerout", (event) => {
-    if (placeOf(event) && !app.choice.held) focusToken(view, null);
+  root.addEventListener("pointerleave", () => {
+    if (!app.choice.held) focusToken(view, null);
   });
   root.addEventListener("focusin", (event) => {
     const place = placeOf(event);
@@ -554,6 +552,7 @@ function tokenKey(view, place, event) {
 // Show the lines of one token only; without one, the overview again. Nothing is built: what is there is moved.
 function focusToken(view, side, index) {
   const { root, tokens, current } = view;
+  if (!side && !current) return undefined;
   if (current) {
     const before = tokens[current.side][current.index].element;
     before.classList.remove("tt-current");
@@ -577,25 +576,7 @@ function cellsOf(view, side, index) {
 
 function moveLines(view, side, index) {
   const cells = cellsOf(view, side, index);
-  const columns = view.group.keys.length;
-  view.shown.forEach((one, n) => {
-    view.pool.lines[n].forEach((line, other) => {
-      const value = other < cells.length ? one.values[cells[other][0] * columns + cells[other][1]] / 10000 : 0;
-      line.setAttribute("visibility", value < 0.005 ? "hidden" : "inherit");
-      if (value < 0.005) return;
-      const [x1, y1, x2, y2] = ends(view.layout, ...cells[other]);
-      const shift = shiftOf(n, view.shown.length);
-      const values = {
-        x1,
-        y1: y1 + shift,
-        x2,
-        y2: y2 + shift,
-        "stroke-opacity": 0.25 + 0.75 * value,
-        "stroke-width": 0.8 + 3 * value,
-      };
-      for (const [name, number] of Object.entries(values)) line.setAttribute(name, number);
-    });
-  });
+  fillPaths(view.focus, view.shown, view.layout, view.group.keys.length, cells);
   const links = goldLinks(view.app).filter(([query, key]) => (side === "query" ? query : key) === index);
   view.goldNow.setAttribute("d", links.map(([query, key]) => segment(view.layout, query, key)).join(""));
 }
@@ -612,7 +593,8 @@ function showNumbers(view, side, index) {
   }
   view.tokens[other].forEach((one, i) => {
     const masked = isMasked(group, ...cells[i]);
-    one.number.textContent = masked ? "masked" : weight(app, largest[i]);
+    const text = masked ? "masked" : weight(app, largest[i]);
+    if (one.number.textContent !== text) one.number.textContent = text;
     one.box.setAttribute("fill-opacity", masked ? 0 : 0.06 + 0.5 * (largest[i] / 10000));
   });
   sayToken(app, side, index, largest);
