@@ -429,7 +429,10 @@ function linePaths(shown, dashed) {
     LEVELS.map((level) => {
       // Dashes tell heads apart; on faint lines nobody could see them, and they take long to draw.
       const dash = dashed && level >= 0.12 ? one.dash : null;
-      const look = { "stroke-opacity": Math.min(1, (dashed ? 0.25 : 0.1) + 1.25 * level), "stroke-width": 0.8 + 3 * level };
+      const look = {
+        "stroke-opacity": Math.min(1, (dashed ? 0.25 : 0.1) + 1.25 * level),
+        "stroke-width": 0.8 + 3 * level,
+      };
       return svg("path", { class: "tt-line", stroke: one.colour ?? null, "stroke-dasharray": dash ?? null, ...look });
     }),
   );
