@@ -266,6 +266,7 @@ def test_saved_page_heads(saved, offline):
     offline.locator(".tt-chip[data-head='1']").click()
     token(offline, "query", 1).click()
     offline.mouse.move(0, 0)
+    assert offline.locator(".tt-picture.tt-focused").count() == 1, "it stays when the pointer leaves"
     assert numbers_beside(offline, "key") == [four(weight) for weight in cross[[0, 2, 3], 1].max(0)], (
         "held, and 1 hidden"
     )

@@ -1535,12 +1535,7 @@ function newApp(root, connection) {
 
 // Draw an explorer into an element; returns what takes it away again.
 export function mount(element, connection) {
-  // JupyterLab would take arrow keys and letters for its own shortcuts.
-  const root = html("section", {
-    class: "tt-explorer",
-    "aria-label": "Attention explorer",
-    "data-lm-suppress-shortcuts": "true",
-  });
+  const root = html("section", { class: "tt-explorer", "aria-label": "Attention explorer" });
   const app = newApp(root, connection);
   app.ask = app.state.live ? connection.ask : null;
   if (app.state.title) root.append(html("h2", { dir: "auto" }, app.state.title));
