@@ -13,7 +13,7 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 ONE_THREAD := OMP_NUM_THREADS=1 MPLBACKEND=agg
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-quick train lint format notebooks figures benchmarks benchmarks-peers pins clean
+.PHONY: help lab test test-quick train lint format notebooks figures screenshot benchmarks benchmarks-peers pins clean
 
 help:
 	@echo "make lab          JupyterLab with the lessons"
@@ -23,6 +23,7 @@ help:
 	@echo "make lint         style of code and notebooks; make format mends it"
 	@echo "make notebooks    run all notebooks again and store their outputs"
 	@echo "make figures      train the tiny model of the README's first picture and draw it again"
+	@echo "make screenshot   take the README's picture of the attention explorer again; needs Chromium"
 	@echo "make benchmarks   measure again what the README claims, and draw its second picture"
 	@echo "make benchmarks-peers   speed beside other libraries; Multi30k: ARGS=\"--data FOLDER\""
 	@echo "make pins         write constraints.txt anew from what is installed"
@@ -53,6 +54,9 @@ notebooks: .venv/.test
 
 figures: .venv/.lab
 	$(RUN) $(ONE_THREAD) $(PY) tools/figures.py
+
+screenshot: .venv/.test
+	$(RUN) $(ONE_THREAD) $(PY) tools/screenshot.py
 
 benchmarks: .venv/.lab
 	$(RUN) $(PY) benchmarks/import_time.py

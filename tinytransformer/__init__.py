@@ -22,6 +22,7 @@ _HOMES = {
     "Translator": "translation.translator",
     "attention": "model.attention",
     "causal_mask": "model.masks",
+    "explore": "inspection.explorer",
     "padding_mask": "model.masks",
     "record_attention": "model.recording",
     "silence_heads": "model.recording",

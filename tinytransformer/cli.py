@@ -8,6 +8,7 @@ from importlib import import_module
 
 COMMANDS = {
     "translate": "translate text",
+    "explore": "look at the attention of a translation, in one page for a browser",
     "train": "train a translator, or go on training one",
     "evaluate": "translate a test set and score it",
     "average": "average the last checkpoints of a run into a model",

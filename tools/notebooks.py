@@ -34,11 +34,17 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
 
 
 def canonicalise(notebook: nbformat.NotebookNode) -> None:
-    """Keep tags; drop all metadata that depends on the machine or on the front end."""
+    """Keep tags; drop all metadata that depends on the machine or on the front end, and widgets that have a picture.
+
+    A stored widget is an empty box with a random number until somebody runs the notebook; its picture is shown at once.
+    """
     notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for cell in notebook.cells:
         tags = cell.metadata.get("tags")
         cell.metadata = {"tags": tags} if tags else {}
+        for output in cell.get("outputs", ()):
+            if "image/png" in output.get("data", {}):
+                output.data.pop("application/vnd.jupyter.widget-view+json", None)
 
 
 def main() -> None:

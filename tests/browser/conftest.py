@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,12 @@ def page(browser):
     page.on("pageerror", lambda error: errors.append(error))
     yield page
     page.close()
-    assert not errors
+    assert not [error for error in errors if not is_notebooks_own(error)]
+
+
+def is_notebooks_own(error) -> bool:
+    """Notebook 7.6 throws this once while it opens any notebook, with or without widgets."""
+    return "reading 'schema'" in error.message and "/static/notebook/notebook_core" in (error.stack or "")
 
 
 def free_port() -> int:
@@ -52,7 +59,20 @@ def free_port() -> int:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory, browser):
     """The address of a JupyterLab that serves a copy of the notebooks, and the token to enter it."""
-    home = tmp_path_factory.mktemp("lab")
+    with serving(tmp_path_factory.mktemp("lab"), "jupyterlab", "LabApp") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def notebook7(tmp_path_factory, browser):
+    """The same with Notebook 7."""
+    with serving(tmp_path_factory.mktemp("notebook7"), "notebook", "JupyterNotebookApp") as found:
+        yield found
+
+
+@contextmanager
+def serving(home: Path, module: str, application: str) -> Iterator[tuple[str, str]]:
+    """A Jupyter server that runs while the block does: its address and its token."""
     shutil.copytree(ROOT / "notebooks", home / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints"))
     config = home / "config" / "labconfig"
     config.mkdir(parents=True)
@@ -61,9 +81,10 @@ def lab(tmp_path_factory, browser):
     )
     port, token = free_port(), secrets.token_hex(8)
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root",
-        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}", "--LabApp.expose_app_in_browser=True",
-        "--LabApp.extension_manager=readonly", f"--ServerApp.root_dir={home / 'notebooks'}",
+        sys.executable, "-m", module, "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root",
+        "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}",
+        f"--{application}.expose_app_in_browser=True", "--LabApp.extension_manager=readonly",
+        f"--ServerApp.root_dir={home / 'notebooks'}",
     ]  # fmt: skip
     folders = {name: str(home / name.lower()) for name in ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
     environment = {**os.environ, **folders, "JUPYTER_CONFIG_DIR": str(home / "config")}
@@ -87,4 +108,4 @@ def wait_until_up(address: str, server: subprocess.Popen, log: Path, seconds: fl
             return
         except OSError:
             time.sleep(0.3)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text(errors='replace')[-2000:]}")
+    pytest.fail(f"Jupyter did not start:\n{log.read_text(errors='replace')[-2000:]}")

@@ -25,7 +25,8 @@ ORDER = {
     "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "processes"],
     "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "card"],
     "inspection": ["plots"],
-    "commands": ["corpus", "download", "translate", "train", "average", "evaluate"],
+    "inspection.explorer": "data aggregates state interventions gold session page widget front".split(),
+    "commands": ["corpus", "download", "translate", "explore", "train", "average", "evaluate"],
     "front": ["cli", "__main__"],
 }
 ROOMS = [room for room in ORDER if room not in ("", "front")]
@@ -99,12 +100,13 @@ def test_the_order_test_can_fail(name, source, broken):
     assert len(uphill(name, source)) == broken
 
 
-def test_plots_do_not_import_the_model():
-    assert not imported((PACKAGE / "inspection" / "plots.py").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("path", sorted((PACKAGE / "inspection").rglob("*.py")), ids=module_name)
+def test_what_looks_inside_does_not_import_the_model(path):
+    assert not [name for name in imported(path.read_text(encoding="utf-8")) if name.split(".")[0] == "model"]
 
 
-def run(code: str) -> list[str]:
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+def run(code: str, *arguments: str) -> list[str]:
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     return json.loads(result.stdout)
 
 
@@ -137,9 +139,21 @@ def test_the_translator_loads_what_a_model_folder_needs_and_no_more():
     }  # fmt: skip
 
 
+def test_the_explorer_loads_widgets_and_plots_only_when_it_is_shown(tmp_path):
+    new = run(
+        "import sys, json, torch; before = set(sys.modules); from tinytransformer import explore\n"
+        "explore(weights=[[0.5, 0.5], [1.0, 0.0]], query_tokens='ab').save_html(sys.argv[1])\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))",
+        str(tmp_path / "page.html"),
+    )
+    assert "tinytransformer.inspection.explorer.front" in new
+    outside = {name.split(".")[0] for name in new} & {"anywidget", "ipywidgets", "matplotlib", "seaborn", "sacrebleu"}
+    assert outside == set()
+
+
 def test_public_names():
     expected = {"TransformerConfig", "Transformer", "MultiHeadAttention", "attention", "padding_mask", "causal_mask"}
-    expected |= {"window_mask", "record_attention", "silence_heads", "PRESETS", "Translator"}
+    expected |= {"window_mask", "record_attention", "silence_heads", "PRESETS", "Translator", "explore"}
     assert expected <= set(tinytransformer.__all__) <= set(dir(tinytransformer))
     assert callable(tinytransformer.attention)
     with pytest.raises(AttributeError, match="no attribute 'transformer': it offers PRESETS"):

@@ -207,7 +207,8 @@ def test_the_wheel_works_alone(tmp_path):
         "import torch, tinytransformer as tt; from tinytransformer.inspection import plots; "
         "config = tt.TransformerConfig(vocab_size=50, **tt.PRESETS['tiny']); ids = torch.ones(1, 4).long(); "
         "print(tt.__file__); print(tuple(tt.Transformer(config)(ids, ids).shape)); "
-        "print(tt.Translator.load('microworld-en-de')('My dog crossed the bridge because it was hungry.').text)"
+        "print(tt.Translator.load('microworld-en-de')('My dog crossed the bridge because it was hungry.').text); "
+        "print(tt.explore(weights=[[1.0, 0.0], [0.5, 0.5]], query_tokens='ab').save_html('page.html'))"
     )
     # -P keeps the current folder off the path; PYTHONPATH comes before the editable installation.
     result = subprocess.run(
@@ -218,7 +219,8 @@ def test_the_wheel_works_alone(tmp_path):
         text=True,
         check=True,
     )
-    location, shape, translation = result.stdout.splitlines()
+    location, shape, translation, page = result.stdout.splitlines()
     assert Path(location).is_relative_to(tmp_path)
     assert shape == "(1, 4, 50)"
     assert translation == "Mein Hund hat die Brücke überquert, weil er hungrig war."
+    assert "export function mount" in (tmp_path / page).read_text(encoding="utf-8"), "script and style sheet came along"

@@ -14,9 +14,14 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
-def test_code_runs_and_its_shapes_are_true(code):
+def test_code_runs_and_its_shapes_are_true(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = {}
     exec(code, names)
+    if "explorer" in names:
+        assert names["explorer"].groups[0].layers[-1].weights.ndim == 3
+        assert ("save_html" in code) == (tmp_path / "attention.html").exists()
+        return
     if "translator" in names:
         assert names["translation"].records.find("cross", layer=3).weights.dim() == 4
         return

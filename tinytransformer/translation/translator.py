@@ -2,13 +2,14 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from tinytransformer.model.recording import AttentionRecords, record_attention
+from tinytransformer.model.recording import AttentionRecords, record_attention, silence_heads
 from tinytransformer.model.transformer import Transformer
 from tinytransformer.resources import data_folder
 from tinytransformer.text.batching import pad
@@ -42,6 +43,7 @@ class Translation:
     tokens: tuple[str, ...]
     records: AttentionRecords | None = None  # on request: every attention while this translation was written
     parts: tuple["Translation", ...] = ()
+    ids: tuple[int, ...] = ()  # of the tokens: text encoded anew may give other pieces than the model wrote
 
     def __str__(self) -> str:
         return self.text
@@ -135,18 +137,32 @@ class Translator:
         source, target = self.tokenizer.pieces(ids), self.tokenizer.pieces(best.ids)
         text = self.tokenizer.decode(best.ids)
         records = self.record(ids, best.ids) if attention else None
-        return Translation(sentence, text, best.score, best.log_probability, tuple(source), tuple(target), records)
+        return Translation(
+            sentence, text, best.score, best.log_probability, tuple(source), tuple(target), records, ids=tuple(best.ids)
+        )
+
+    def silence(self, heads: Mapping[tuple[str, int], Iterable[int]]) -> AbstractContextManager[None]:
+        """``with translator.silence({("cross", 0): [1]}):`` translates without these heads; see `silence_heads`."""
+        return silence_heads(self.model, heads)
 
     @torch.inference_mode()
-    def record(self, source: Sequence[int], target: Sequence[int]) -> AttentionRecords:
+    def log_probability(self, source: Sequence[int], target: Sequence[int]) -> float:
+        """The log-probability, end included, that the model gives to ``target`` as a translation of ``source``."""
+        device = next(self.model.parameters()).device
+        read, given = (torch.tensor([ids], device=device) for ids in ([*source, END], [START, *target]))
+        steps = self.model(read, given)[0].float().log_softmax(-1)  # (T, V)
+        return steps.gather(-1, torch.tensor([*target, END], device=device)[:, None]).sum().item()
+
+    @torch.inference_mode()
+    def record(self, source: Sequence[int], target: Sequence[int], qk: bool = False) -> AttentionRecords:
         """Every attention while the model reads ``source`` and writes ``target``, with the tokens at both axes.
 
         Queries of the decoder are the tokens it was given, the start token first: a row shows where the model looks
-        while it predicts the token *after* the one that names the row.
+        while it predicts the token *after* the one that names the row. ``qk`` keeps queries and keys too.
         """
         device = next(self.model.parameters()).device
         rows = {"source": [*source, END], "target": [START, *target]}
-        with record_attention(self.model) as records:
+        with record_attention(self.model, qk) as records:
             self.model(*(torch.tensor([ids], device=device) for ids in rows.values()))
         names = {side: tuple(self.tokenizer.pieces(ids)) for side, ids in rows.items()}
         sides = {"encoder": ("source", "source"), "decoder": ("target", "target"), "cross": ("target", "source")}
@@ -207,4 +223,5 @@ def _joined(source: str, parts: list[tuple[Translation, str]]) -> Translation:
         source_tokens=tuple(token for one in translations for token in one.source_tokens),
         tokens=tuple(token for one in translations for token in one.tokens),
         parts=translations,
+        ids=tuple(token for one in translations for token in one.ids),
     )
