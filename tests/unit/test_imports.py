@@ -25,6 +25,9 @@ ORDER = {
     "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "processes"],
     "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "card"],
     "inspection": ["plots"],
+    "teaching": (
+        "verdicts exercises softmax_exercises attention_exercises mask_exercises reach_exercises checks"
+    ).split(),
     "commands": ["corpus", "download", "translate", "train", "average", "evaluate"],
     "front": ["cli", "__main__"],
 }
