@@ -78,7 +78,7 @@ def attention_panels(panels: Mapping[str, tuple], xlabel: str = "key", ylabel: s
 def curves(
     x: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]], xlabel: str, xscale: str = "linear"
 ) -> Figure:
-    """How numbers change over ``x``: one panel per y label, one line per name. ``xscale`` "log" doubles at each tick."""
+    """How numbers change over ``x``: one panel per y label, one line per name."""
     figure = Figure(figsize=(4.6 * len(panels), 3.4), layout="constrained")
     all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axes, (ylabel, lines) in zip(all_axes, panels.items(), strict=True):
