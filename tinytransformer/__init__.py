@@ -6,7 +6,7 @@ The letters in shape comments, everywhere in this package:
     D = d_model · V vocabulary · d_k, d_v: features of a key and of a value in one head
 
 Read the rooms in the order in which a sentence walks through them; so far: text, model, training, translation,
-inspection; then `commands`, and `cli`, the front door: ``python -m tinytransformer``.
+inspection, teaching; then `commands`, and `cli`, the front door: ``python -m tinytransformer``.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
 """Run notebooks again and store them in one canonical form, so that a re-run without a change leaves no diff.
 
-`make notebooks` runs all; `make notebooks ARGS=00_start_here.ipynb` runs one.
+`make notebooks` runs all, solutions too; `make notebooks ARGS=solutions/02_attention.ipynb` runs one.
 """
 
 import os
@@ -13,6 +13,8 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+STILL = "A control: run this notebook to move it."
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -27,29 +29,42 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
             timeout=600,
             kernel_name="python3",
             record_timing=False,
-            store_widget_state=False,  # it holds random ids
+            store_widget_state=True,  # a control's output needs it while it runs; `canonicalise` drops it
             resources={"metadata": {"path": str(folder)}},
         )
         client.execute()
 
 
 def canonicalise(notebook: nbformat.NotebookNode) -> None:
-    """Keep tags; drop all metadata that depends on the machine or on the front end, and widgets that have a picture.
-
-    A stored widget is an empty box with a random number until somebody runs the notebook; its picture is shown at once.
-    """
+    """Keep tags; drop what depends on the machine, on the front end or on chance."""
     notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for cell in notebook.cells:
         tags = cell.metadata.get("tags")
         cell.metadata = {"tags": tags} if tags else {}
-        for output in cell.get("outputs", ()):
-            if "image/png" in output.get("data", {}):
-                output.data.pop("application/vnd.jupyter.widget-view+json", None)
+        if cell.cell_type == "code":
+            cell.outputs = joined(cell.outputs)
+        for output in cell.get("outputs", []):
+            # A stored control has lost its kernel and cannot move; its id is random. Some bring a picture instead.
+            if output.get("data", {}).pop(WIDGET, None) and "image/png" not in output.data:
+                output.data["text/plain"] = STILL
+
+
+def joined(outputs: list) -> list:
+    """One stream where it arrived in pieces: how many pieces is a matter of timing."""
+    whole = []
+    for output in outputs:
+        if whole and output.output_type == "stream" and whole[-1].get("name") == output.name:
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole
 
 
 def main() -> None:
     names = sys.argv[1:] or sorted(
-        path.name for path in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+        path.relative_to(NOTEBOOKS).as_posix()
+        for path in NOTEBOOKS.rglob("*.ipynb")
+        if ".ipynb_checkpoints" not in path.parts
     )
     for name in names:
         path = NOTEBOOKS / name

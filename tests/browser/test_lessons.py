@@ -20,6 +20,17 @@ OUTPUTS = """() => Object.fromEntries(window.jupyterapp.shell.currentWidget.cont
 }))"""
 
 
+# One cell as a node of the page, brought into view.
+CELL = """id => {
+    const cell = window.jupyterapp.shell.currentWidget.content.widgets.find(cell => cell.model.id === id);
+    cell.node.scrollIntoView();
+    return cell.node;
+}"""
+# What a control shows: its printed numbers and its picture.
+SHOWN = """cell => [...cell.querySelectorAll('.jp-OutputArea-output')].map(
+    part => part.querySelector('img')?.src ?? part.querySelector('pre')?.innerText ?? '').filter(Boolean)"""
+
+
 def wait_until_idle(page):
     for _ in range(2):  # a kernel that has just started is idle for a moment before it is told what to do
         page.wait_for_function(IDLE, timeout=60_000)
@@ -40,3 +51,38 @@ def test_start_here_runs_and_shows_its_attention_matrix(lab, page, tmp_path):
     assert min(outputs["plot"]) > 200, "the attention matrix is a picture of some size"
     assert outputs["perturb"].count("the same") == 7
     page.screenshot(path=tmp_path / "start_here.png")
+
+
+def shown_after(cell, before: list[str]) -> list[str]:
+    """What the cell shows once its numbers and its picture both differ from before."""
+    for _ in range(100):
+        now = cell.evaluate(SHOWN)
+        if len(now) == len(before) and all(one != other for one, other in zip(now, before, strict=True)):
+            return now
+        cell.owner_frame().page.wait_for_timeout(200)
+    pytest.fail(f"nothing changed: {[part[:80] for part in before]}")
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "sliders", "boxes"), [("02_attention", "stub-6", 1, 1), ("03_masks", "stub-5", 2, 1)]
+)
+def test_every_control_changes_numbers_and_picture(lab, page, tmp_path, name, last, sliders, boxes):
+    address, token = lab
+    page.goto(f"{address}/lab/tree/{name}.ipynb?token={token}")
+    wait_until_idle(page)
+    page.evaluate(CLEAR)
+    page.evaluate(RUN_ALL)
+    page.wait_for_function(f"() => ({OUTPUTS})()['{last}'].includes('not attempted yet')", timeout=240_000)
+    wait_until_idle(page)
+    cell = page.evaluate_handle(CELL, "control-move").as_element()
+    handles, ticks = cell.query_selector_all(".noUi-handle"), cell.query_selector_all("input[type=checkbox]")
+    assert (len(handles), len(ticks)) == (sliders, boxes)
+    shown = cell.evaluate(SHOWN)
+    assert len(shown) == 2, "a line of numbers and a picture"
+    for handle in handles:
+        handle.press("ArrowLeft")
+        shown = shown_after(cell, shown)
+    for tick in ticks:
+        tick.click()
+        shown = shown_after(cell, shown)
+    page.screenshot(path=tmp_path / f"{name}.png")

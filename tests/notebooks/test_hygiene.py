@@ -9,7 +9,7 @@ import pytest
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 PATHS = sorted(path for path in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 LINES_AT_MOST = 25
-every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relative_to(NOTEBOOKS).as_posix())
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -31,15 +31,24 @@ def problems(notebook) -> list[str]:
     ignored = sum("nbval-ignore-output" in cell.metadata.get("tags", []) for cell in cells)
     if ignored > len(cells) / 4:
         found.append(f"{ignored} of {len(cells)} cells ignore their output; at most a quarter may")
+    for cell in notebook.cells:
+        if re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f-]+)?", cell.id):
+            found.append(f"{cell.id}: a cell's id is a word, so that tests and people can name it")
+        if cell.cell_type == "markdown" and re.search(r"!\[.*\]\(http", cell.source):
+            found.append(f"{cell.id}: shows a picture from the network")
     for cell in cells:
         tags = cell.metadata.get("tags", [])
         if "nbval-skip" in tags or "NBVAL_SKIP" in cell.source:
             found.append(f"{cell.id}: is skipped")
-        if len(cell.source.splitlines()) > LINES_AT_MOST:
+        if len(cell.source.splitlines()) > LINES_AT_MOST and "# Long because" not in cell.source:
             found.append(f"{cell.id}: has more than {LINES_AT_MOST} lines")
         for output in cell.outputs:
             text = str({key: value for key, value in output.items() if key != "data"})
             text += str({kind: value for kind, value in output.get("data", {}).items() if kind != "image/png"})
+            if "application/vnd.jupyter.widget-view+json" in output.get("data", {}):
+                found.append(f"{cell.id}: holds a control's random id: run `make notebooks`")
+            if {"text/html", "image/svg+xml"} & set(output.get("data", {})):
+                found.append(f"{cell.id}: shows HTML or SVG, which differs between runs: figures are PNG")
             if output.output_type == "error" and "raises-exception" not in tags:
                 found.append(f"{cell.id}: ends in an error")
             if output.get("name") == "stderr" or re.search(r"\w+Warning\b", text):
@@ -71,6 +80,10 @@ def test_there_are_notebooks():
     assert PATHS
 
 
+def shown(kind: str, value) -> nbformat.NotebookNode:
+    return nbformat.v4.new_output("display_data", data={kind: value})
+
+
 def broken(change) -> list[str]:
     notebook = read(PATHS[0])
     change(notebook, code_cells(notebook)[0])
@@ -99,6 +112,14 @@ def broken(change) -> list[str]:
             lambda notebook, cell: cell.update(outputs=[nbformat.v4.new_output("stream", text="<Figure size 5x4>")]),
             "names a figure but does not show it",
         ),
+        (lambda notebook, cell: [c.metadata.update(tags=["nbval-ignore-output"]) for c in notebook.cells], "a quarter"),
+        (lambda notebook, cell: cell.update(id="3f9ab01c"), "id is a word"),
+        (lambda notebook, cell: cell.update(outputs=[shown("text/html", "<b>1</b>")]), "shows HTML"),
+        (
+            lambda notebook, cell: cell.update(outputs=[shown("application/vnd.jupyter.widget-view+json", {})]),
+            "random id",
+        ),
+        (lambda notebook, cell: notebook.cells[0].update(source="![x](https://x.org/x.png)"), "from the network"),
         (
             lambda notebook, cell: cell.update(outputs=[nbformat.v4.new_output("stream", text="in /home/me/file.py")]),
             "shows a path",

@@ -26,6 +26,9 @@ ORDER = {
     "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "card"],
     "inspection": ["plots"],
     "inspection.explorer": "data aggregates state interventions gold session page widget front".split(),
+    "teaching": (
+        "verdicts exercises softmax_exercises attention_exercises mask_exercises reach_exercises checks"
+    ).split(),
     "commands": ["corpus", "download", "translate", "explore", "train", "average", "evaluate"],
     "front": ["cli", "__main__"],
 }

@@ -46,6 +46,33 @@ def test_every_head_gets_its_panel():
     assert labels(figure.axes[0].yaxis) == ["a", "b"]
 
 
+def test_panels_of_different_shapes_stand_side_by_side():
+    mask = np.array([[True, False], [True, True]])
+    figure = plots.attention_panels(
+        {"self": (np.eye(2), "ab", "ab", mask), "cross": (WEIGHTS, ["Hund", "läuft"], ["A", "dog", "runs"], None)}
+    )
+    first, second = figure.axes
+    assert (first.get_title(), second.get_title()) == ("self", "cross")
+    assert (first.get_ylabel(), second.get_ylabel(), second.get_xlabel()) == ("query", "", "key")
+    assert np.ma.getmaskarray(first.collections[0].get_array()).reshape(2, 2).tolist() == (~mask).tolist()
+    np.testing.assert_allclose(cells(second, (2, 3)), WEIGHTS)
+    assert labels(second.yaxis) == ["Hund", "läuft"]
+    assert labels(second.xaxis) == ["A", "dog", "runs"]
+    assert second.collections[0].get_clim() == (0, 1)
+
+
+@pytest.mark.parametrize(("xscale", "ticks"), [("log", ["1", "4", "16"]), ("linear", None)])
+def test_curves_draw_a_line_per_name_in_each_panel(xscale, ticks):
+    panels = {"entropy": {"scaled": [2.0, 2.0, 2.0], "raw": [2.0, 1.0, 0.0]}, "slope": {"scaled": [1, 1, 1]}}
+    first, second = plots.curves([1, 4, 16], panels, "d_k", xscale).axes
+    assert [line.get_label() for line in first.lines] == ["scaled", "raw"]
+    assert first.lines[1].get_ydata().tolist() == [2.0, 1.0, 0.0]
+    assert (first.get_xlabel(), first.get_ylabel(), second.get_ylabel()) == ("d_k", "entropy", "slope")
+    assert first.get_xscale() == xscale
+    assert ticks is None or labels(first.xaxis) == ticks
+    assert [text.get_text() for text in first.get_legend().get_texts()] == ["scaled", "raw"]
+
+
 def test_growth_draws_a_line_per_name():
     figure = plots.growth(
         [128, 256], {"seconds": {"fused": [1.0, 2.0], "explicit": [1.0, 4.0]}, "MB": {"fused": [1, 2]}}

@@ -61,6 +61,38 @@ def attention_heads(
     return figure
 
 
+def attention_panels(panels: Mapping[str, tuple], xlabel: str = "key", ylabel: str = "query") -> Figure:
+    """Several matrices of any shapes side by side: title to (weights, query tokens, key tokens, mask or None)."""
+    widths = [0.8 + CELL * len(keys) for _, _, keys, _ in panels.values()]
+    height = 1.5 + CELL * max(len(queries) for _, queries, _, _ in panels.values())
+    figure = Figure(figsize=(0.8 + sum(widths), height), layout="constrained")
+    all_axes = figure.subplots(1, len(panels), squeeze=False, width_ratios=widths)[0]
+    for number, (axes, (title, (weights, queries, keys, mask))) in enumerate(
+        zip(all_axes, panels.items(), strict=True)
+    ):
+        _heat_map(axes, weights, queries, keys, mask, bar=False)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel if number == 0 else "")
+    return figure
+
+
+def curves(
+    x: Sequence[float], panels: Mapping[str, Mapping[str, Sequence[float]]], xlabel: str, xscale: str = "linear"
+) -> Figure:
+    """How numbers change over ``x``: one panel per y label, one line per name."""
+    figure = Figure(figsize=(4.6 * len(panels), 3.4), layout="constrained")
+    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (ylabel, lines) in zip(all_axes, panels.items(), strict=True):
+        for colour, marker, (name, values) in zip(PALETTE, "os^Dv", lines.items(), strict=False):
+            axes.plot(x, values, marker=marker, color=colour, label=name)
+        if xscale == "log":
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(x, [str(value) for value in x])
+        axes.set(xlabel=xlabel, ylabel=ylabel)
+        axes.grid(alpha=0.3)
+    all_axes[0].legend(frameon=False)
+    return figure
+
+
 def growth(
     lengths: Sequence[int], panels: Mapping[str, Mapping[str, Sequence[float]]], xlabel: str = "sequence length n"
 ) -> Figure:

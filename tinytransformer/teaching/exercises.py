@@ -1,0 +1,207 @@
+"""How an exercise judges a function: a pure step from a callable to a verdict.
+
+The function runs on all cases and is compared with the reference. If it differs, known mistakes are tried: each is a
+wrong implementation, and whoever computes the same wrong numbers has made that mistake. Symptoms catch the rest.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tinytransformer.teaching.verdicts import CORRECT, NOT_ATTEMPTED, STOPPED, WRONG, Verdict
+
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A mistake that is often made: the hint names it and does not give the solution; ``wrong`` makes it."""
+
+    name: str
+    hint: str
+    wrong: Callable
+
+
+@dataclass(frozen=True)
+class Run:
+    """One case: the arguments, what the function made of them, and what was wanted. An exception is an outcome too."""
+
+    arguments: tuple
+    got: object
+    wanted: object
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What a wrong result looks like, whatever its cause. ``seen`` looks at all runs; ``hint`` is made from the first
+    wrong one."""
+
+    name: str
+    seen: Callable[[Sequence[Run]], bool]
+    hint: Callable[[Run], str]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What is asked: the right answers (``reference``), the cases to try, and the mistakes and symptoms known.
+
+    ``cases`` makes the arguments anew at each call. ``normal`` brings answers that mean the same into one form.
+    """
+
+    name: str
+    reference: Callable
+    cases: Callable[[], list[tuple]]
+    mistakes: tuple[Mistake, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    normal: Callable[[tuple, object], object] = lambda arguments, answer: answer
+
+
+def random(*shape: int, seed: int, spread: float = 1.0) -> Tensor:
+    """The same random numbers in every run, for cases."""
+    return spread * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def judge(exercise: Exercise, function: Callable) -> Verdict:
+    """The verdict about a function. It prints nothing and raises nothing, whatever the function does."""
+    if not callable(function):
+        return Verdict(exercise.name, STOPPED, f"Give the function itself, without parentheses, not {function!r}.")
+    runs, changes_input = run_cases(exercise, function)
+    if untouched(runs[0].got):
+        hint = "" if isinstance(runs[0].got, NotImplementedError) else "It returns nothing: is a return missing?"
+        return Verdict(exercise.name, NOT_ATTEMPTED, hint)
+    wrong = [run for run in runs if not agree(run.got, run.wanted)]
+    if not wrong and not changes_input:
+        return Verdict(exercise.name, CORRECT)
+    for mistake in exercise.mistakes:
+        planted, _ = run_cases(exercise, mistake.wrong)
+        if all(agree(run.got, other.got) for run, other in zip(runs, planted, strict=True)):
+            return Verdict(exercise.name, WRONG, mistake.hint, mistake.name)
+    if not wrong:
+        hint = "The results are right, but the function changes the tensors it was given: work on a copy."
+        return Verdict(exercise.name, WRONG, hint, "changes-its-input")
+    for symptom in (*exercise.symptoms, *GENERAL):
+        if symptom.seen(runs):
+            status = STOPPED if isinstance(wrong[0].got, Exception) else WRONG
+            return Verdict(exercise.name, status, symptom.hint(wrong[0]), symptom.name)
+    return Verdict(exercise.name, WRONG, f"For {shapes(wrong[0].arguments)} {difference(wrong[0])}.")
+
+
+def run_cases(exercise: Exercise, function: Callable) -> tuple[list[Run], bool]:
+    """All runs, and whether the function changed what it was given."""
+    runs, changed = [], False
+    for arguments in exercise.cases():
+        given = deepcopy(arguments)
+        try:
+            got = exercise.normal(arguments, function(*given))
+        except Exception as error:  # whatever a learner's code does, a verdict must come out
+            got = error
+        data = [(a, b) for a, b in zip(given, arguments, strict=True) if not callable(a)]
+        changed |= not all(agree(after, before) for after, before in data)
+        runs.append(Run(arguments, got, exercise.normal(arguments, exercise.reference(*arguments))))
+    return runs, changed
+
+
+def untouched(got: object) -> bool:
+    return got is None or got is ... or isinstance(got, NotImplementedError)
+
+
+def agree(one: object, other: object) -> bool:
+    """Same structure, same shapes, true and false not mixed with numbers, and the same values; NaN equals NaN."""
+    if isinstance(one, Exception) or isinstance(other, Exception):
+        return type(one) is type(other)
+    if is_several(one) or is_several(other):
+        both = is_several(one) and is_several(other) and len(one) == len(other)
+        return both and all(map(agree, one, other))
+    one, other = as_tensor(one), as_tensor(other)
+    if one is None or other is None:
+        return one is other
+    if one.shape != other.shape or (one.dtype == torch.bool) != (other.dtype == torch.bool):
+        return False
+    half = torch.half in (one.dtype, other.dtype)  # three digits are all it has
+    tolerance = 20 * TOLERANCE if half else TOLERANCE
+    return torch.allclose(one.double(), other.double(), rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def is_several(answer: object) -> bool:
+    return isinstance(answer, tuple | list) and any(isinstance(part, Tensor) for part in answer)
+
+
+def as_tensor(answer: object) -> Tensor | None:
+    """Tensors, numbers, arrays and lists of numbers; None for everything else."""
+    try:
+        return torch.as_tensor(answer).detach()
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def shapes(arguments: tuple) -> str:
+    """The arguments in words: shapes of tensors and lists, other values as they are."""
+    known = [argument for argument in arguments if not callable(argument)]
+    parts = [argument if isinstance(argument, int | float) else shape(argument) for argument in known]
+    return "arguments " + ", ".join(map(str, parts))
+
+
+def shape(answer: object) -> str:
+    if is_several(answer):
+        return f"{len(answer)} results of shapes " + ", ".join(map(shape, answer))
+    tensor = as_tensor(answer)
+    return f"an object of type {type(answer).__name__}" if tensor is None else f"{tuple(tensor.shape)}"
+
+
+def difference(run: Run) -> str:
+    """Where two answers of the same form differ most."""
+    if is_several(run.wanted):
+        pairs = zip(run.got, run.wanted, strict=True)
+        number, pair = next((n, pair) for n, pair in enumerate(pairs) if not agree(*pair))
+        return f"result number {number + 1} is wrong: " + difference(Run(run.arguments, *pair))
+    got, wanted = as_tensor(run.got), as_tensor(run.wanted)
+    gap = (got.double() - wanted.double()).abs().nan_to_num(nan=torch.inf)
+    place = [int(index) for index in torch.unravel_index(gap.argmax(), gap.shape)]
+    return f"the value at {place} is {got[tuple(place)].item():.4g}, not {wanted[tuple(place)].item():.4g}"
+
+
+def _first_wrong(runs: Sequence[Run]) -> Run:
+    return next(run for run in runs if not agree(run.got, run.wanted))
+
+
+def _form_is_wrong(runs: Sequence[Run]) -> bool:
+    run = _first_wrong(runs)
+    return shape(run.got) != shape(run.wanted)
+
+
+def _kind_is_wrong(runs: Sequence[Run]) -> bool:
+    def kinds(answer):
+        return [as_tensor(part).dtype == torch.bool for part in (answer if is_several(answer) else [answer])]
+
+    run = _first_wrong(runs)
+    return any(kinds(run.wanted)) and not all(kinds(run.got))
+
+
+def _has_nan(runs: Sequence[Run]) -> bool:
+    got = as_tensor(_first_wrong(runs).got)
+    return got is not None and got.is_floating_point() and bool(got.isnan().any())
+
+
+GENERAL = (
+    Symptom(
+        "error",
+        lambda runs: isinstance(_first_wrong(runs).got, Exception),
+        lambda run: f"For {shapes(run.arguments)} it raised {type(run.got).__name__}: {first_line(run.got)}",
+    ),
+    Symptom(
+        "wrong-shape",
+        _form_is_wrong,
+        lambda run: f"For {shapes(run.arguments)} it returns {shape(run.got)}, wanted is {shape(run.wanted)}.",
+    ),
+    Symptom("not-boolean", _kind_is_wrong, lambda run: "A mask holds True and False: yours holds numbers."),
+    Symptom("nan", _has_nan, lambda run: f"For {shapes(run.arguments)} the result holds NaN, which is not a number."),
+)
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an error says; a long one is cut."""
+    lines = str(error).strip().splitlines() or ["without a message"]
+    return lines[0] if len(lines[0]) <= 160 else lines[0][:157] + "..."
