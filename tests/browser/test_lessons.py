@@ -20,6 +20,9 @@ OUTPUTS = """() => Object.fromEntries(window.jupyterapp.shell.currentWidget.cont
 }))"""
 
 
+# A cell's printed text, from the notebook itself: the page draws cells that are out of view later, or never.
+PRINTED = """id => window.jupyterapp.shell.currentWidget.content.widgets.find(cell => cell.model.id === id)
+    .model.outputs.toJSON().map(output => output.text ?? '').join('')"""
 # One cell as a node of the page, brought into view.
 CELL = """id => {
     const cell = window.jupyterapp.shell.currentWidget.content.widgets.find(cell => cell.model.id === id);
@@ -72,7 +75,7 @@ def test_every_control_changes_numbers_and_picture(lab, page, tmp_path, name, la
     wait_until_idle(page)
     page.evaluate(CLEAR)
     page.evaluate(RUN_ALL)
-    page.wait_for_function(f"() => ({OUTPUTS})()['{last}'].includes('not attempted yet')", timeout=240_000)
+    page.wait_for_function(f"id => ({PRINTED})(id).includes('not attempted yet')", arg=last, timeout=240_000)
     wait_until_idle(page)
     cell = page.evaluate_handle(CELL, "control-move").as_element()
     handles, ticks = cell.query_selector_all(".noUi-handle"), cell.query_selector_all("input[type=checkbox]")

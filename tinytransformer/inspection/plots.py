@@ -61,17 +61,15 @@ def attention_heads(
     return figure
 
 
-def attention_panels(panels: Mapping[str, tuple], xlabel: str = "key", ylabel: str = "query") -> Figure:
+def attention_panels(panels: Mapping[str, tuple]) -> Figure:
     """Several matrices of any shapes side by side: title to (weights, query tokens, key tokens, mask or None)."""
     widths = [0.8 + CELL * len(keys) for _, _, keys, _ in panels.values()]
     height = 1.5 + CELL * max(len(queries) for _, queries, _, _ in panels.values())
     figure = Figure(figsize=(0.8 + sum(widths), height), layout="constrained")
     all_axes = figure.subplots(1, len(panels), squeeze=False, width_ratios=widths)[0]
-    for number, (axes, (title, (weights, queries, keys, mask))) in enumerate(
-        zip(all_axes, panels.items(), strict=True)
-    ):
-        _heat_map(axes, weights, queries, keys, mask, bar=False)
-        axes.set(title=title, xlabel=xlabel, ylabel=ylabel if number == 0 else "")
+    for axes, (title, panel) in zip(all_axes, panels.items(), strict=True):
+        _heat_map(axes, *panel, bar=False)
+        axes.set(title=title, xlabel="key", ylabel="query" if axes is all_axes[0] else "", anchor="N")
     return figure
 
 

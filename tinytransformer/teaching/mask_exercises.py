@@ -38,7 +38,7 @@ CHUNK = Exercise(
 
 def _translation_cases() -> list[tuple]:
     source = torch.tensor([[5, 6, 7, 8, 9], [5, 6, 7, 1, 1], [3, 0, 4, 2, 1]])  # 1 is the padding here, 0 is a word
-    target = torch.tensor([[2, 6, 7, 4], [2, 9, 1, 1], [2, 0, 5, 1]])
+    target = torch.tensor([[2, 6, 7, 4], [2, 9, 1, 1], [1, 2, 0, 5]])  # padding behind, and once in front
     return [(source, target, 1), (source[:2].where(source[:2] != 1, 0), target[:2].where(target[:2] != 1, 0), 0)]
 
 
