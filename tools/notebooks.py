@@ -60,13 +60,14 @@ def joined(outputs: list) -> list:
     return whole
 
 
+def stored() -> list[str]:
+    """All notebooks, solutions too, as paths below the folder of the notebooks."""
+    found = (path.relative_to(NOTEBOOKS) for path in NOTEBOOKS.rglob("*.ipynb"))
+    return sorted(path.as_posix() for path in found if ".ipynb_checkpoints" not in path.parts)
+
+
 def main() -> None:
-    names = sys.argv[1:] or sorted(
-        path.relative_to(NOTEBOOKS).as_posix()
-        for path in NOTEBOOKS.rglob("*.ipynb")
-        if ".ipynb_checkpoints" not in path.parts
-    )
-    for name in names:
+    for name in sys.argv[1:] or stored():
         path = NOTEBOOKS / name
         before = path.read_text(encoding="utf-8")
         notebook = nbformat.reads(before, as_version=4)
