@@ -46,6 +46,11 @@ def self_attention(axis=-1, divide=lambda x, q: math.sqrt(q.shape[-1]), late=Non
     return attend
 
 
+def only_weights(x, w_q, w_k, w_v):
+    scores = torch.einsum("...id,...jd->...ij", x @ w_q, x @ w_k)
+    return torch.softmax(scores / w_q.shape[1] ** 0.5, dim=-1)
+
+
 def one_sentence_only(x, w_q, w_k, w_v):
     query, key, value = x @ w_q, x @ w_k, x @ w_v
     scores = query @ key.transpose(0, 1) / math.sqrt(query.shape[1])
@@ -188,6 +193,8 @@ PLANTED = {
         "first-axis": softmax(dim=0, top=lambda s: s.amax(0, keepdim=True)),
         "wrong-axis": softmax(dim=-2, top=lambda s: s.amax(-2, keepdim=True)),
         "one-sum-for-all": lambda scores: (e := (scores - scores.max()).exp()) / e.sum(),
+        "not-normalised": torch.exp,
+        "no-exponential": lambda scores: scores / scores.sum(dim=-1, keepdim=True),
         "logarithm": lambda scores: scores - scores.logsumexp(-1, keepdim=True),
     },
     "self_attention": {
@@ -195,6 +202,8 @@ PLANTED = {
         "no-scale": self_attention(divide=lambda x, q: 1.0),
         "scale-d_k": self_attention(divide=lambda x, q: q.shape[-1]),
         "scale-d_model": self_attention(divide=lambda x, q: x.shape[-1] ** 0.5),
+        "scale-by-number-of-words": self_attention(divide=lambda x, q: math.sqrt(x.shape[-2])),
+        "weights-returned": only_weights,
         "queries-and-keys-swapped": self_attention(roles="kqv"),
         "one-projection-for-both": self_attention(roles="qqv"),
         "values-not-projected": self_attention(project=False),
@@ -250,6 +259,7 @@ PLANTED = {
         "or": masks(decoder=lambda query, key, pad, i, j: key != pad or j <= i),
         "not-oneself": masks(decoder=lambda query, key, pad, i, j: key != pad and j < i),
         "sees-the-next": masks(decoder=lambda query, key, pad, i, j: key != pad and j <= i + 1),
+        "looks-ahead-only": masks(decoder=lambda query, key, pad, i, j: key != pad and j >= i),
         "inverted": all_inverted,
         "padding-is-always-zero": masks(
             encoder=lambda query, key, pad, i, j: key,
@@ -264,6 +274,7 @@ PLANTED = {
         "too-low-for-half-and-uniform": fill_in(-1e9),
         "inverted": lambda scores, mask: fill_in(lowest, then=hide)(scores, ~mask),
         "masked-after-softmax": lambda scores, mask: hide(torch.softmax(scores, -1), mask),
+        "mask-added": lambda scores, mask: torch.softmax(scores + mask.to(scores.dtype), -1),
         "scores-set-to-zero": fill_in(0.0),
         "scores-zero-then-hidden": fill_in(0.0, then=hide),
         "wrong-axis": fill_in(lowest, then=hide, axis=-2),

@@ -105,6 +105,10 @@ SELF_ATTENTION = Exercise(
                 lambda x, q, k, v: _self_attention(x, q, k, v, scale=1 / q.size(1))),
         Mistake("scale-d_model", "The scale uses the size of x, d_model. The dot product runs over the d_k features "
                 "of the projected vectors.", lambda x, q, k, v: _self_attention(x, q, k, v, scale=x.size(-1) ** -0.5)),
+        Mistake("scale-by-number-of-words", "The scale depends on how many words there are. It must depend on how many "
+                "features a key has.", lambda x, q, k, v: _self_attention(x, q, k, v, scale=x.size(-2) ** -0.5)),
+        Mistake("weights-returned", "These are the weights. The last step, the mixture of the values, is missing.",
+                lambda x, q, k, v: _weigh(x @ q, x @ k, q.size(1) ** -0.5)),
         Mistake("queries-and-keys-swapped", "The keys do the asking: the scores are transposed. A row is a query.",
                 lambda x, q, k, v: _self_attention(x, k, q, v)),
         Mistake("one-projection-for-both", "Queries and keys are made with the same matrix, so all scores are "

@@ -109,6 +109,9 @@ TRANSLATION = Exercise(
                 "by one.", _changed(1, lambda m, s, t, p: causal_mask(t.size(1)).tril(-1) & padding_mask(t, p))),
         Mistake("sees-the-next", "Each query of the decoder sees the next position, which is the answer.",
                 lambda s, t, p: _masks(s, t, p, look=lambda n: torch.ones(n, n).tril(1).bool())),
+        Mistake("looks-ahead-only", "Each query of the decoder sees itself and what comes after it: earlier and later "
+                "are exchanged.",
+                lambda s, t, p: _masks(s, t, p, look=lambda n: torch.ones(n, n).triu().bool())),
         Mistake("inverted", "True and False are exchanged: here True means \"may attend\".",
                 lambda s, t, p: tuple(~mask for mask in _masks(s, t, p))),
         Mistake("padding-is-always-zero", "Right when the padding's id is 0. The id is an argument: use it.",
@@ -170,6 +173,8 @@ MASKED_SOFTMAX = Exercise(
                 lambda s, m: _masked(s, ~m)),
         Mistake("masked-after-softmax", "The mask comes after the softmax, and the rows no longer sum to one: the "
                 "forbidden scores still count in the denominator.", lambda s, m: s.softmax(dim=-1) * m),
+        Mistake("mask-added", "The mask is added as 0 and 1: forbidden keys lose a little weight, not all of it.",
+                lambda s, m: (s + m).softmax(dim=-1)),
         Mistake("scores-set-to-zero", "Forbidden scores are set to 0, and the exponential of 0 is 1: they still get "
                 "weight.", lambda s, m: (s * m).softmax(dim=-1)),
         Mistake("scores-zero-then-hidden", "Forbidden scores are set to 0 and hidden after the softmax; in between "

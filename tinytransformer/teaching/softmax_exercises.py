@@ -30,6 +30,10 @@ SOFTMAX = Exercise(
                 lambda s: s.softmax(dim=-2)),
         Mistake("one-sum-for-all", "All weights together sum to one. Each row must.",
                 lambda s: s.flatten().softmax(0).view_as(s)),
+        Mistake("not-normalised", "The rows do not sum to one: the exponentials are not divided by their sum.",
+                lambda s: s.exp()),
+        Mistake("no-exponential", "The scores are divided by their sum without the exponential: negative scores give "
+                "negative weights.", lambda s: s / s.sum(-1, keepdim=True)),
         Mistake("logarithm", "These are logarithms of the weights.", lambda s: s.log_softmax(dim=-1)),
     ),
 )  # fmt: skip
