@@ -12,7 +12,7 @@ from tinytransformer.text.microworld import Example, generate
 from tinytransformer.training.checkpoints import rewrite_card
 from tinytransformer.translation.card import with_score
 from tinytransformer.translation.evaluation import microworld_scores, perplexity, score
-from tinytransformer.translation.translator import find_model
+from tinytransformer.translation.translator import Decoding, find_model
 
 DESCRIPTION = """\
 Translate a text and score it with sacreBLEU: cased and detokenised (the number to compare, with its signature), the
@@ -47,6 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     name, sources, references, examples = _text(options)
+    if (options.beam, options.alpha) != (Decoding.beam, Decoding.alpha):
+        name = f"{name}, beam {options.beam}, α = {options.alpha:g}"
     translator = load(options)
     start = time.perf_counter()
     translations = translator(sources, options.beam, options.alpha, split=False)

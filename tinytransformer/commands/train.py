@@ -16,6 +16,7 @@ from tqdm import tqdm
 from tinytransformer.inspection import plots
 from tinytransformer.model.transformer import Transformer
 from tinytransformer.text.corpus import ParallelCorpus
+from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training import recipe as recipes
 from tinytransformer.training.checkpoints import rewrite_card
 from tinytransformer.training.devices import choose_device
@@ -88,10 +89,7 @@ def run(options: argparse.Namespace) -> None:
         raise SystemExit(start(recipe.processes, options.arguments))
     with joined(options.device) as first:
         say = print_aside if first else (lambda text: None)
-        with first_alone(first):  # one process writes the run's files, the others find them there
-            recipe.save(options.folder)
-            whole = recipes.training_corpus(recipe, options.data)
-            tokenizer = recipes.tokenizer_for(recipe, whole, options.folder)
+        whole, tokenizer = _text(recipe, options, first)
         corpus = recipes.fitting(recipe, tokenizer, whole)
         valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
         batches = recipes.training_batches(recipe, tokenizer, corpus)
@@ -109,6 +107,17 @@ def run(options: argparse.Namespace) -> None:
             raise SystemExit(130) from None
         if first:
             _finish(options, recipe, progress, valid)
+
+
+def _text(recipe: Recipe, options: argparse.Namespace, first: bool) -> tuple[ParallelCorpus, Tokenizer]:
+    """What to train on, and its tokenizer. One process writes files and downloads, the others find them there."""
+    with first_alone(first):
+        recipe.save(options.folder)
+    # The microworld is not downloaded but made, which takes its time: so all make it at once.
+    made = recipes.training_corpus(recipe) if recipe.corpus == "microworld" else None
+    with first_alone(first):
+        whole = made or recipes.training_corpus(recipe, options.data)
+        return whole, recipes.tokenizer_for(recipe, whole, options.folder)
 
 
 def _described(corpus: ParallelCorpus, too_long: int) -> str:
