@@ -39,6 +39,7 @@ def test_training_leaves_a_model_a_card_a_log_and_a_picture(run):
         "model.safetensors", "config.json", "tokenizer.model", "card.md", "checksums.json"
     }  # fmt: skip
     card = (run / "model" / "card.md").read_text(encoding="utf-8")
+    assert "| microworld test_pronoun, beam 1, α = 0.6 | 12 |" in card, "another way than the default is named"
     assert "| microworld valid | 500 |" in card
     assert "30 steps" in card
     entries = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -152,7 +153,8 @@ def test_evaluate_on_the_microworld_and_into_the_card(run, capsys):
     assert 0 <= found["pronoun_accuracy"] <= 1
     assert 0 <= found["alignment_error"] <= 1
     assert found["bleu_by_construction"]
-    assert "| microworld test_pronoun | 12 |" in (run / "model" / "card.md").read_text(encoding="utf-8")
+    card = (run / "model" / "card.md").read_text(encoding="utf-8")
+    assert "| microworld test_pronoun, beam 1, α = 0.6 | 12 |" in card, "another way than the default is named"
     load_model(run / "model")  # its checksums were renewed
     main(["evaluate", "--device", "cpu", "--model", str(run / "model"), "--corpus", "microworld", "--count", "3"])
     assert "bleu_by_construction\n  article" in capsys.readouterr().out
