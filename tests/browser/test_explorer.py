@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 import nbformat
 import numpy as np
 import pytest
+from support_browser import RUN_ALL, wait_until_idle
 
 from tinytransformer import Translator, explore
 from tinytransformer.inspection.explorer.aggregates import rollout
@@ -26,14 +27,7 @@ translator = Translator.load("microworld-en-de", "cpu")
 explorer = explore(model=translator, text={SENTENCE!r})
 explorer
 """
-# True when the notebook is open, its kernel is connected and has nothing to do.
-IDLE = """() => {
-    const widget = window.jupyterapp?.shell?.currentWidget;
-    const kernel = widget?.context?.isReady && widget.sessionContext?.session?.kernel;
-    return Boolean(kernel && kernel.connectionStatus === 'connected' && kernel.status === 'idle');
-}"""
 ACTIVE_CELL = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
-RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 TOKENS = [
     "<script>window.hacked = 1</script>",
     '"><img src=x onerror="window.hacked = 2">',
@@ -120,9 +114,7 @@ def open_notebook(page, address: str, secret: str, path: str) -> list[str]:
     request = urllib.request.Request(f"{address}/api/contents/explorer.ipynb", body, headers, method="PUT")
     urllib.request.urlopen(request, timeout=10).close()
     page.goto(f"{address}/{path}/explorer.ipynb?token={secret}")
-    for _ in range(2):  # a kernel that has just started is idle for a moment before it is told what to do
-        page.wait_for_function(IDLE, timeout=60_000)
-        page.wait_for_timeout(500)
+    wait_until_idle(page)
     page.evaluate(RUN_ALL)
     page.wait_for_selector(".tt-explorer .tt-token", timeout=60_000)
     return outside

@@ -1,16 +1,10 @@
 """Lessons run in a real JupyterLab, as a learner would run them."""
 
 import pytest
+from support_browser import RUN_ALL, wait_until_idle
 
 pytestmark = pytest.mark.browser
 
-# True when the notebook is open, its kernel is connected and has nothing to do.
-IDLE = """() => {
-    const widget = window.jupyterapp?.shell?.currentWidget;
-    const kernel = widget?.context?.isReady && widget.sessionContext?.session?.kernel;
-    return Boolean(kernel && kernel.connectionStatus === 'connected' && kernel.status === 'idle');
-}"""
-RUN_ALL = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
 CLEAR = "() => { window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs'); }"
 # Every cell's outputs, by the cell's id, as text or as the size of the picture shown.
 OUTPUTS = """() => Object.fromEntries(window.jupyterapp.shell.currentWidget.content.widgets.map(cell => {
@@ -33,12 +27,6 @@ CELL = """id => {
 SHOWN = (
     """cell => [cell.querySelector('.jp-OutputArea pre')?.innerText, cell.querySelector('.jp-OutputArea img')?.src]"""
 )
-
-
-def wait_until_idle(page):
-    for _ in range(2):  # a kernel that has just started is idle for a moment before it is told what to do
-        page.wait_for_function(IDLE, timeout=60_000)
-        page.wait_for_timeout(500)
 
 
 def test_start_here_runs_and_shows_its_attention_matrix(lab, page, tmp_path):

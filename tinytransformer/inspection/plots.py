@@ -95,16 +95,9 @@ def growth(
     lengths: Sequence[int], panels: Mapping[str, Mapping[str, Sequence[float]]], xlabel: str = "sequence length n"
 ) -> Figure:
     """How costs grow: one log-log panel per y label, one line per name, over the same lengths."""
-    figure = Figure(figsize=(4.6 * len(panels), 3.4), layout="constrained")
-    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (ylabel, lines) in zip(all_axes, panels.items(), strict=True):
-        for colour, marker, (name, values) in zip(PALETTE, "os^Dv", lines.items(), strict=False):
-            axes.plot(lengths, values, marker=marker, color=colour, label=name)
-        axes.set_xscale("log", base=2)
+    figure = curves(lengths, panels, xlabel, xscale="log")
+    for axes in figure.axes:
         axes.set_yscale("log")
-        axes.set_xticks(lengths, [str(length) for length in lengths])
-        axes.set(xlabel=xlabel, ylabel=ylabel)
-        axes.grid(alpha=0.3)
         axes.legend(frameon=False)
     return figure
 
