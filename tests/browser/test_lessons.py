@@ -29,10 +29,15 @@ SHOWN = (
 )
 
 
+def open_alone(page, address: str, name: str, token: str) -> None:
+    """Open a lesson in a workspace of its own: JupyterLab would open those of earlier tests again beside it."""
+    page.goto(f"{address}/lab/workspaces/{name}/tree/{name}.ipynb?token={token}")
+    wait_until_idle(page)
+
+
 def test_start_here_runs_and_shows_its_attention_matrix(lab, page, tmp_path):
     address, token = lab
-    page.goto(f"{address}/lab/tree/00_start_here.ipynb?token={token}")
-    wait_until_idle(page)
+    open_alone(page, address, "00_start_here", token)
     page.evaluate(CLEAR)
     assert not page.evaluate(OUTPUTS)["perturb"]
     page.evaluate(RUN_ALL)
@@ -60,8 +65,7 @@ def shown_after(cell, before: list[str]) -> list[str]:
 )
 def test_every_control_changes_numbers_and_picture(lab, page, tmp_path, name, last, sliders, boxes):
     address, token = lab
-    page.goto(f"{address}/lab/tree/{name}.ipynb?token={token}")
-    wait_until_idle(page)
+    open_alone(page, address, name, token)
     page.evaluate(CLEAR)
     page.evaluate(RUN_ALL)
     page.wait_for_function(f"id => ({PRINTED})(id).includes('not attempted yet')", arg=last, timeout=240_000)
