@@ -1,8 +1,9 @@
 """Decoding speed with the same weights: ours, `transformers` generate, CTranslate2 float32; beam 4, at batch 64 and 1.
 
-All three read the same ids of Multi30k's test_2016_flickr, sorted by length and cut into the same batches, and take
-turns in one process with the same number of threads. A sentence is done by the same rule: four translations ended.
-Length penalties differ a little, ((5 + n) / 6)^0.6 here and n^0.6 there, so a few outputs differ; their share is told.
+All read the same ids of Multi30k's test_2016_flickr, sorted by length and cut into the same batches, and take turns in
+one process with the same number of threads. Ours takes a batch on each core, as the translator does; CTranslate2 is
+shown both ways. A sentence is done by the same rule: four translations ended. Length penalties differ a little,
+((5 + n) / 6)^0.6 here and n^0.6 there, so a few outputs differ; their share is told.
 
 Run: python benchmarks/decoding.py [--model FOLDER] [--data FOLDER] [--threads N]     (benchmarks/requirements.txt)
 """
@@ -32,14 +33,19 @@ from tinytransformer.translation.translator import AT_ONCE, find_model
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "decoding.json"
 BEAM, ALPHA = 4, 0.6
 OURS = "tinytransformer"
+SIDE_BY_SIDE = "ctranslate2, batches side by side"
 PEERS = {"transformers": "transformers", "ctranslate2": "ctranslate2"}
 Ids = list[list[int]]
 System = Callable[[list[Ids]], Ids]  # batches of source ids, each with its end token, to the ids of the translations
 
 
 def ours(model: Transformer) -> System:
+    def search(batch: Ids) -> list:
+        return beam_search(model, pad(batch), BEAM, ALPHA)
+
     def translate(batches: list[Ids]) -> Ids:
-        found = side_by_side(model, lambda batch: beam_search(model, pad(batch), BEAM, ALPHA), batches)
+        # Single sentences are waited for one by one; of many, the translator takes a batch on each core.
+        found = side_by_side(model, search, batches) if len(batches[0]) > 1 else list(map(search, batches))
         return [list(hypotheses[0].ids) for batch in found for hypotheses in batch]
 
     return translate
@@ -63,11 +69,12 @@ def transformers_system(model: Transformer) -> System:
     return translate
 
 
-def ctranslate2_system(model: Transformer, folder: Path, threads: int) -> System:
+def ctranslate2_system(model: Transformer, folder: Path, inter: int, intra: int) -> System:
+    """``inter`` batches at a time with ``intra`` threads each."""
     import ctranslate2
 
     place = str(to_ctranslate2(model, folder))
-    theirs = ctranslate2.Translator(place, "cpu", compute_type="float32", inter_threads=1, intra_threads=threads)
+    theirs = ctranslate2.Translator(place, "cpu", compute_type="float32", inter_threads=inter, intra_threads=intra)
 
     def translate(batches: list[Ids]) -> Ids:
         # One call with all sentences: the library sorts and cuts them itself, into batches of the same size.
@@ -137,12 +144,16 @@ def main() -> None:
         if "transformers" in found:
             systems["transformers"] = transformers_system(model)
         if "ctranslate2" in found:
-            systems["ctranslate2"] = ctranslate2_system(model, Path(folder), options.threads)
+            for name, shares in (("ctranslate2", (1, options.threads)), (SIDE_BY_SIDE, (options.threads, 1))):
+                (Path(folder) / name).mkdir()
+                systems[name] = ctranslate2_system(model, Path(folder) / name, *shares)
         print("| batch | system | sentences a second | ours is faster by | same translation as ours |")
         print("|--:|---|--:|--:|--:|")
         for size, count in ((AT_ONCE, options.sentences), (1, options.single)):
             step = max(1, len(source) // count)  # spread over the whole set
             encoded = [[*tokenizer.encode(text), END] for text in source[::step][:count]]
+            if size == 1:
+                systems.pop(SIDE_BY_SIDE, None)  # nothing to put beside a single sentence
             rows.append(measure(systems, sorted(encoded, key=len, reverse=True), size, options.rounds))
             print("\n".join(table_rows(rows[-1])), flush=True)
     about = {"command": "python benchmarks/decoding.py", "threads": options.threads, "rounds": options.rounds}
