@@ -332,9 +332,12 @@ def test_a_request_changes_sentence_decoding_and_heads(translator):
     assert state["intact"]
     assert state["before"]["text"] == first["text"], "heads off are compared with heads on"
     np.testing.assert_allclose(explorer.groups[2].layers[1].weights, records.find("cross", 1).weights[0], atol=1e-6)
+    explorer.ask(beam=1, silenced=[("cross", 1, 2)])
+    assert explorer.state["before"]["text"] == first["text"], "not with the heads that were off a moment ago"
+    shown = explorer.state["translation"]["text"]
     explorer.ask(silenced=[], text="My cat was hungry.")
     assert not explorer.state["intact"]
-    assert explorer.state["before"]["text"] == expected.text, "another sentence is compared with what was shown before"
+    assert explorer.state["before"]["text"] == shown, "another sentence is compared with what was shown before"
 
 
 def test_the_difference_marks_every_word():
