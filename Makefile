@@ -13,17 +13,18 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 ONE_THREAD := OMP_NUM_THREADS=1 MPLBACKEND=agg
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-quick train lint format notebooks figures screenshot benchmarks benchmarks-peers pins clean
+.PHONY: help lab test test-quick train lint format notebooks figures screenshot thumbnails benchmarks benchmarks-peers pins clean
 
 help:
 	@echo "make lab          JupyterLab with the lessons"
 	@echo "make test         the whole suite: package, notebooks, browser"
-	@echo "make test-quick   the suite without notebooks and browser"
+	@echo "make test-quick   the suite without notebooks, browser, and runs that are killed and resumed"
 	@echo "make train        train a translator on the microworld, in minutes, and score it"
 	@echo "make lint         style of code and notebooks; make format mends it"
 	@echo "make notebooks    run all notebooks again and store their outputs"
 	@echo "make figures      train the tiny model of the README's first picture and draw it again"
 	@echo "make screenshot   take the README's picture of the attention explorer again; needs Chromium"
+	@echo "make thumbnails   make the README's small pictures of the lessons again"
 	@echo "make benchmarks   measure again what the README claims, and draw its second picture"
 	@echo "make benchmarks-peers   speed beside other libraries; Multi30k: ARGS=\"--data FOLDER\""
 	@echo "make pins         write constraints.txt anew from what is installed"
@@ -35,7 +36,7 @@ test: .venv/.test
 	$(RUN) $(ONE_THREAD) $(PY) -m pytest $(ARGS)
 
 test-quick: .venv/.test
-	$(RUN) $(ONE_THREAD) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser $(ARGS)
+	$(RUN) $(ONE_THREAD) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser --ignore=tests/faults $(ARGS)
 
 train: .venv/.lab
 	$(RUN) $(PY) -m tinytransformer train --folder runs/microworld $(ARGS)
@@ -54,6 +55,9 @@ notebooks: .venv/.test
 
 figures: .venv/.lab
 	$(RUN) $(ONE_THREAD) $(PY) tools/figures.py
+
+thumbnails: .venv/.lab
+	$(RUN) $(PY) tools/thumbnails.py
 
 screenshot: .venv/.test
 	$(RUN) $(ONE_THREAD) $(PY) tools/screenshot.py

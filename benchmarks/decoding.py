@@ -24,11 +24,11 @@ from tinytransformer import Transformer
 from tinytransformer.text.batching import pad
 from tinytransformer.text.corpus import multi30k
 from tinytransformer.text.tokenizer import END
-from tinytransformer.training.checkpoints import load_model
+from tinytransformer.training.checkpoints import find_model, load_model
 from tinytransformer.translation.beam_search import beam_search
 from tinytransformer.translation.greedy import EXTRA
 from tinytransformer.translation.parallel import side_by_side
-from tinytransformer.translation.translator import AT_ONCE, find_model
+from tinytransformer.translation.translator import AT_ONCE
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "decoding.json"
 BEAM, ALPHA = 4, 0.6

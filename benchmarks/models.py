@@ -17,7 +17,8 @@ from sacrebleu.metrics import BLEU
 
 from tinytransformer.cli import main as command
 from tinytransformer.text.corpus import ParallelCorpus, multi30k
-from tinytransformer.translation.translator import Translator, shipped_models
+from tinytransformer.training.checkpoints import shipped_models
+from tinytransformer.translation.translator import Translator
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "models.json"
 SETS = {

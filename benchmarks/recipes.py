@@ -22,12 +22,12 @@ import torch
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
-from tinytransformer import Transformer
 from tinytransformer.training.checkpoints import Checkpoint, average, checkpoints
 from tinytransformer.training.loop import train
 from tinytransformer.training.recipe import (
     RECIPES,
     Recipe,
+    initial_model,
     tokenizer_for,
     training_batches,
     training_corpus,
@@ -40,11 +40,11 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "data" / "results" / "recipes.json"
 SEEDS = (1, 2, 3)
 BASE = replace(
-    RECIPES["multi30k"], num_layers=2, tokens=1024, steps=1200, warmup=200, save_every=40, validate_every=10**6
+    RECIPES["multi30k"], num_layers=2, tokens=1024, steps=800, warmup=200, save_every=40, validate_every=10**6
 )
 VARIANTS = {
     "base": {},
-    "R-Drop, from the middle on": {"agreement": 4.0, "agreement_after": 600},
+    "R-Drop, from the middle on": {"agreement": 4.0, "agreement_after": 400},
     "BPE-dropout 0.1": {"bpe_dropout": 0.1},
     "post-norm": {"norm": "post"},
     "inverse square root": {"falls": "root"},
@@ -62,8 +62,7 @@ def trained(recipe: Recipe, run: Path, data: str | None) -> dict:
     corpus, valid = training_corpus(recipe, data), validation_corpus(recipe, data)
     tokenizer = tokenizer_for(recipe, corpus, run)
     batches = training_batches(recipe, tokenizer, corpus)
-    torch.manual_seed(recipe.seed)
-    model = Transformer(recipe.config())
+    model = initial_model(recipe)
     progress = train(model, batches, recipe.settings(), run)
     found = {"seconds": progress.seconds}
     for name, paths in (("last", checkpoints(run)[-1:]), ("averaged", checkpoints(run))):

@@ -6,14 +6,6 @@ from support_browser import RUN_ALL, wait_until_idle
 pytestmark = pytest.mark.browser
 
 CLEAR = "() => { window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs'); }"
-# Every cell's outputs, by the cell's id, as text or as the size of the picture shown.
-OUTPUTS = """() => Object.fromEntries(window.jupyterapp.shell.currentWidget.content.widgets.map(cell => {
-    const area = cell.node.querySelector('.jp-OutputArea');
-    const picture = area?.querySelector('img');
-    return [cell.model.id, picture ? [picture.naturalWidth, picture.naturalHeight] : area?.innerText ?? ''];
-}))"""
-
-
 # A cell's printed text, from the notebook itself: the page draws cells that are out of view later, or never.
 PRINTED = """id => window.jupyterapp.shell.currentWidget.content.widgets.find(cell => cell.model.id === id)
     .model.outputs.toJSON().map(output => output.text ?? '').join('')"""
@@ -39,14 +31,17 @@ def test_start_here_runs_and_shows_its_attention_matrix(lab, page, tmp_path):
     address, token = lab
     open_alone(page, address, "00_start_here", token)
     page.evaluate(CLEAR)
-    assert not page.evaluate(OUTPUTS)["perturb"]
+    assert not page.evaluate(PRINTED, "perturb")
     page.evaluate(RUN_ALL)
-    page.wait_for_function(f"() => ({OUTPUTS})()['perturb'].includes('changed')", timeout=60_000)
+    page.wait_for_function(f"id => ({PRINTED})(id).includes('Python 3')", arg="differ-versions", timeout=120_000)
     wait_until_idle(page)
-    outputs = page.evaluate(OUTPUTS)
-    assert "(1, 8, 17)" in outputs["shapes"]
-    assert min(outputs["plot"]) > 200, "the attention matrix is a picture of some size"
-    assert outputs["perturb"].count("the same") == 7
+    assert "self-test: 0 of 6 right" in page.evaluate(PRINTED, "self-test-answers")
+    assert page.evaluate(PRINTED, "translate-one").count("→") == 2
+    assert "(1, 8, 17)" in page.evaluate(PRINTED, "shapes")
+    assert page.evaluate(PRINTED, "perturb").count("the same") == 7
+    picture = page.evaluate_handle(CELL, "plot").as_element().wait_for_selector("img")
+    assert picture.bounding_box()["width"] > 200, "the attention matrix is a picture of some size"
+    page.evaluate_handle(CELL, "explorer").as_element().wait_for_selector(".tt-explorer .tt-token", timeout=30_000)
     page.screenshot(path=tmp_path / "start_here.png")
 
 
@@ -60,15 +55,42 @@ def shown_after(cell, before: list[str]) -> list[str]:
     pytest.fail(f"nothing changed: {[part[:80] for part in before]}")
 
 
+def move_explorer(page, name: str) -> None:
+    """Point at two tokens of an explorer, one after the other: the numbers beside the keys must change."""
+    cell = page.evaluate_handle(CELL, name).as_element()
+    cell.wait_for_selector(".tt-token[data-side=query]", timeout=60_000)
+    seen = []
+    for index in (1, 4):
+        cell.query_selector(f".tt-token[data-side=query][data-index='{index}']").hover()
+        numbers = cell.query_selector_all(".tt-token[data-side=key] .tt-number")
+        seen.append([number.text_content() for number in numbers])
+    assert all(seen[0]), "every key has a number"
+    assert seen[0] != seen[1]
+
+
+EXPLORERS = {"09_inside": ("look-explorer", "look-captions")}  # cells that show one
+
+
 @pytest.mark.parametrize(
-    ("name", "last", "sliders", "boxes"), [("02_attention", "stub-6", 1, 1), ("03_masks", "stub-5", 2, 1)]
+    ("name", "last", "sliders", "boxes"),
+    [
+        ("02_attention", "stub-6", 1, 1),
+        ("03_masks", "stub-5", 2, 1),
+        ("04_heads", "stub-6", 3, 1),
+        ("05_positions", "stub-6", 2, 0),
+        ("06_model", "stub-6", 2, 0),
+        ("07_training", "stub-6", 2, 0),
+        ("08_decoding", "stub-6", 2, 0),
+        ("09_inside", "stub-6", 2, 0),
+        ("10_translator", "stub-6", 1, 1),
+    ],
 )
 def test_every_control_changes_numbers_and_picture(lab, page, tmp_path, name, last, sliders, boxes):
     address, token = lab
     open_alone(page, address, name, token)
     page.evaluate(CLEAR)
     page.evaluate(RUN_ALL)
-    page.wait_for_function(f"id => ({PRINTED})(id).includes('not attempted yet')", arg=last, timeout=240_000)
+    page.wait_for_function(f"id => ({PRINTED})(id).includes('not attempted yet')", arg=last, timeout=400_000)
     wait_until_idle(page)
     cell = page.evaluate_handle(CELL, "control-move").as_element()
     handles, ticks = cell.query_selector_all(".noUi-handle"), cell.query_selector_all("input[type=checkbox]")
@@ -80,4 +102,6 @@ def test_every_control_changes_numbers_and_picture(lab, page, tmp_path, name, la
     for tick in ticks:
         tick.click()
         shown = shown_after(cell, shown)
+    for explorer in EXPLORERS.get(name, ()):
+        move_explorer(page, explorer)
     page.screenshot(path=tmp_path / f"{name}.png")

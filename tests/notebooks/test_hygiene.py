@@ -60,6 +60,43 @@ def problems(notebook) -> list[str]:
     return found
 
 
+def link_problems(notebook, folder: Path) -> list[str]:
+    """Links to files that are not there, and lessons named in the title or the recap without a link."""
+    found = []
+    lessons = {path.name[:2] for path in NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")}
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", cell.source):
+            if not target.startswith("http") and not (folder / target).exists():
+                found.append(f"{cell.id}: links to {target}, which is not there")
+        if cell.id in ("title", "recap"):
+            text = re.sub(r"\[[^\]]*\]\([^)]*\)", "LINK", cell.source)
+            bare = set(re.findall(r"\b(?:lessons? |LINK,? (?:and |to )?)(\d\d)\b", text)) & lessons
+            found += [f"{cell.id}: names lesson {number} without a link" for number in sorted(bare)]
+    return found
+
+
+@every_notebook
+def test_links_lead_somewhere(path):
+    if path.parent == NOTEBOOKS:
+        assert link_problems(read(path), path.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("see [02](02_nowhere.ipynb)", "title: links to 02_nowhere.ipynb, which is not there"),
+        ("*You need first:* lessons [02](02_attention.ipynb) and 03", "title: names lesson 03 without a link"),
+        ("**Next:** lesson 04. One more", "title: names lesson 04 without a link"),
+        ("lessons [02](02_attention.ipynb) to 05", "title: names lesson 05 without a link"),
+    ],
+)
+def test_bad_links_are_noticed(text, message):
+    cell = nbformat.v4.new_markdown_cell(text, id="title")
+    assert message in link_problems(nbformat.v4.new_notebook(cells=[cell]), NOTEBOOKS)
+
+
 @every_notebook
 def test_notebooks_are_stored_cleanly(path):
     notebook = read(path)

@@ -53,8 +53,12 @@ def template_problems(notebook) -> list[str]:
     for words in ("*Paper:* section", "*Minutes:*", "*You need first:*", "\n1. ", "\n2. ", "\n3. "):
         if words not in by_id["title"].source:
             found.append(f"the title cell lacks {words.strip()!r}")
-    if len(by_id["setup"].source.splitlines()) > 10:
+    if len([line for line in by_id["setup"].source.splitlines() if line]) > 10:
         found.append("the set-up cell has more than ten lines")
+    # Layers and `torch.randn` draw from PyTorch's own generator, which starts anywhere: one run in many would print
+    # another digit than the page.
+    if "\ntorch.manual_seed(" not in by_id["setup"].source:
+        found.append("the set-up cell does not seed PyTorch's own generator")
     for words in ("**New symbols.**", "**Next:**"):
         if words not in by_id["recap"].source:
             found.append(f"the recap lacks {words!r}")
@@ -181,7 +185,8 @@ def remove(*starts: str):
         (remove("look"), "its parts are"),
         (lambda notebook, solutions: notebook.cells.insert(0, notebook.cells.pop()), "its parts are"),
         (replace("title", "*Minutes:*", "minutes"), "lacks '*Minutes:*'"),
-        (replace("setup", "import torch\n", "import torch\n" + "\n" * 8), "more than ten lines"),
+        (replace("setup", "import torch\n", "import torch\n" + "import copy\n" * 8), "more than ten lines"),
+        (replace("setup", "\ntorch.manual_seed(2)", ""), "does not seed"),
         (replace("recap", "**New symbols.**", "Symbols."), "the recap lacks"),
         (remove("same-", "show-", "look-r"), "nothing is shown to be the same"),
         (replace("build-", "def ", "from tinytransformer import attention\n\n\ndef "), "without the package"),

@@ -86,6 +86,7 @@ def test_decoding_past_max_length():
         ),
         (torch.ones(3, 1, 5, 7, dtype=torch.bool), ValueError, r"mask of shape \(3, 1, 5, 7\) does not broadcast"),
         (torch.ones(1, 2, 4, 5, 7, dtype=torch.bool), ValueError, r"does not broadcast to \(2, 4, 5, 7\)"),
+        (torch.ones(7, dtype=torch.bool), ValueError, r"mask of shape \(7,\) does not broadcast"),
         (torch.ones(5, 7), TypeError, r"mask must be boolean.*got torch.float32: write mask.bool\(\)"),
     ],
 )

@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from support_mistakes import PLANTED, by_hand
+from answers import PLANTED, RIGHT
+from answers.blind import BLIND
+from answers.lessons_02_03 import masks_in_full
 
 from tinytransformer.model.masks import causal_mask, padding_mask
 from tinytransformer.teaching import checks
@@ -18,121 +20,6 @@ every_exercise = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXE
 
 
 # --- right answers, each in two ways or more
-
-
-def attend_with_tensors(query, keys, values):
-    query, keys, values = (torch.tensor(part, dtype=torch.double) for part in (query, keys, values))
-    return (torch.softmax(keys @ query / math.sqrt(len(query)), 0) @ values).tolist()
-
-
-def softmax_by_logarithms(scores):
-    return torch.exp(scores - torch.logsumexp(scores, dim=-1, keepdim=True))
-
-
-def softmax_minus_maximum(scores):
-    exp = torch.exp(scores - scores.max(dim=-1, keepdim=True).values)
-    return exp / exp.sum(dim=-1, keepdim=True)
-
-
-def self_attention_by_einsum(x, w_q, w_k, w_v):
-    query, key, value = (torch.einsum("...nd,de->...ne", x, w) for w in (w_q, w_k, w_v))
-    scores = torch.einsum("...ie,...je->...ij", query, key)
-    return torch.softmax(scores / query.shape[-1] ** 0.5, dim=-1) @ value
-
-
-def self_attention_scaled_early(x, w_q, w_k, w_v):
-    query = x @ w_q / math.sqrt(w_q.size(1))
-    return (query @ (x @ w_k).mT).softmax(-1) @ (x @ w_v)
-
-
-def additive_in_a_loop(query, key, value, w_query, w_key, v):
-    rows = []
-    for i in range(query.size(-2)):
-        hidden = torch.tanh(query[..., i : i + 1, :] @ w_query + key @ w_key)
-        rows.append((hidden * v).sum(-1))
-    return torch.stack(rows, dim=-2).softmax(-1) @ value
-
-
-def additive_broadcast(query, key, value, w_query, w_key, v):
-    hidden = torch.tanh((query @ w_query)[..., :, None, :] + (key @ w_key)[..., None, :, :])
-    return F.softmax(torch.einsum("...d,d->...", hidden, v), dim=-1) @ value
-
-
-def entropy_where(weights):
-    return torch.where(weights > 0, -weights * weights.log(), torch.zeros_like(weights)).sum(dim=-1)
-
-
-def jacobian_by_autograd(weights):
-    return torch.autograd.functional.jacobian(lambda scores: scores.softmax(-1), weights.log())
-
-
-def chunk_in_a_loop(length, offset):
-    return torch.tensor([[j <= offset + i for j in range(offset + length)] for i in range(length)])
-
-
-def masks_in_full(source, target, pad_id):
-    keys = (source != pad_id)[:, None, None, :]
-    length = target.shape[1]
-    past = torch.ones(length, length, dtype=torch.bool).tril()
-    decoder = (target != pad_id)[:, None, None, :] & past
-    ones = torch.ones(1, 1, source.shape[1], 1, dtype=torch.bool)
-    return [keys & ones, decoder, keys & torch.ones(1, 1, length, 1, dtype=torch.bool)]
-
-
-def masked_softmax_without_nan(scores, mask):
-    return torch.nan_to_num(scores.masked_fill(~mask, float("-inf")).softmax(-1), nan=0.0)
-
-
-def masked_softmax_written_out(scores, mask):
-    hidden = torch.where(mask, scores, torch.finfo(scores.dtype).min)
-    part = torch.exp(hidden - hidden.amax(-1, keepdim=True)) * mask
-    return part / part.sum(-1, keepdim=True).clamp(min=1e-6)
-
-
-def reach_step_by_step(mask, layers):
-    reach = mask
-    for _ in range(layers - 1):
-        reach = (mask[:, :, None] & reach[None]).any(dim=1)
-    return reach
-
-
-def reach_from_everywhere(mask, layers):
-    steps = torch.eye(len(mask))
-    for _ in range(layers):
-        steps = ((mask.float() @ steps) > 0).float()
-    return steps.bool()
-
-
-def influence_by_columns(model, ids, replacement):
-    changed = ids.repeat(len(ids), 1).fill_diagonal_(replacement)
-    return torch.stack([~torch.isclose(model(row), model(ids)).all(-1) for row in changed], dim=1)
-
-
-def influence_put_back(model, ids, replacement):
-    table, before, ids = [], model(ids), ids.clone()
-    for place, token in enumerate(ids.tolist()):
-        ids[place] = replacement
-        table.append(((model(ids) - before).abs().max(dim=1).values > 0).tolist())
-        ids[place] = token
-    return torch.tensor(table).T
-
-
-RIGHT = {
-    "attend_by_hand": [by_hand(), attend_with_tensors],
-    "my_softmax": [softmax_by_logarithms, softmax_minus_maximum],
-    "self_attention": [self_attention_by_einsum, self_attention_scaled_early],
-    "entropy": [entropy_where, lambda weights: torch.special.entr(weights).sum(-1)],
-    "additive_attention": [additive_in_a_loop, additive_broadcast],
-    "softmax_jacobian": [jacobian_by_autograd, lambda w: w[:, None] * (torch.eye(len(w)) - w[None, :])],
-    "chunk_mask": [chunk_in_a_loop, lambda length, offset: causal_mask(offset + length)[offset:]],
-    "translation_masks": [
-        masks_in_full,
-        lambda s, t, p: (padding_mask(s, p), causal_mask(t.size(1)) & padding_mask(t, p), padding_mask(s, p)),
-    ],
-    "masked_softmax": [masked_softmax_without_nan, masked_softmax_written_out],
-    "reach_after": [reach_step_by_step, reach_from_everywhere],
-    "influence": [influence_by_columns, influence_put_back],
-}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +48,13 @@ def test_every_known_mistake_is_named(exercise, mistake):
 def test_every_known_mistake_is_planted_and_none_other():
     known = {(exercise.name, mistake.name) for exercise, mistake in MISTAKES}
     assert known == {(name, mistake) for name, planted in PLANTED.items() for mistake in planted}
+
+
+@pytest.mark.parametrize(("name", "function"), BLIND, ids=[function.__name__ for _, function in BLIND])
+def test_answers_that_were_written_blind_are_rejected_with_a_reason(name, function):
+    verdict = judge(EXERCISES[name], function)
+    assert not verdict.passed
+    assert verdict.mistake, verdict.hint
 
 
 @every_exercise
@@ -226,7 +120,7 @@ def test_too_few_parameters():
     ("name", "function", "mistake", "words"),
     [
         ("my_softmax", lambda s: s.softmax(-1)[..., :2], "wrong-shape", "(5, 3) it returns (5, 2), wanted is (5, 3)"),
-        ("my_softmax", lambda s: "weights", "wrong-shape", "an object of type str"),
+        ("my_softmax", lambda s: "weights", "wrong-shape", "it returns text, wanted is (5, 3)"),
         ("my_softmax", lambda s: (s, s), "wrong-shape", "2 results of shapes (5, 3), (5, 3)"),
         ("my_softmax", lambda s: s.softmax(-1) + s.new_tensor(math.nan), "nan", "holds NaN"),
         ("my_softmax", lambda s: s.softmax(-1) + 0.5, None, "the value at ["),

@@ -81,6 +81,24 @@ def test_other_settings_in_the_same_folder_are_refused(run, capsys):
     )
 
 
+def test_a_run_may_start_from_a_trained_model(run, tmp_path, capsys):
+    start = ["--start", str(run / "model"), "--dropout", "0.2", "--peak", "1e-12", "--steps", "6", "--pairs", "300"]
+    main(["train", "--folder", str(tmp_path), *TINY, *start])
+    (first, tokenizer), (second, same) = load_model(run / "model"), load_model(tmp_path / "model")
+    assert tokenizer.model == same.model
+    for name, tensor in first.state_dict().items():
+        torch.testing.assert_close(second.state_dict()[name], tensor)  # next to nothing was learned at this rate
+    card = (tmp_path / "model" / "card.md").read_text(encoding="utf-8")
+    assert f"--start {run / 'model'}" in card
+    assert card.count("## Made by") == 1
+    assert "6 steps in" in card.split("### Before that")[0]
+    assert "30 steps in" in card.split("### Before that")[1]
+    capsys.readouterr()
+    other = ["--start", run / "model", "--d-model", "32"]
+    refused(["train", "--folder", tmp_path / "other", *TINY, *other], "d_model is 16 there and 32 here", capsys)
+    refused(["train", "--folder", tmp_path / "none", *TINY, "--start", "nowhere"], "no model 'nowhere'", capsys)
+
+
 def test_own_text_is_trained_on_and_bad_lines_are_named(tmp_path, capsys):
     pairs = [("a dog runs fast .", "ein Hund rennt schnell ."), ("the cat sleeps .", "die Katze schläft .")] * 60
     good, bad = tmp_path / "good.tsv", tmp_path / "bad.tsv"

@@ -24,10 +24,13 @@ ORDER = {
     "model": ["masks", "cache", "positions", "attention", "dropout", "layers", "config", "transformer", "recording"],
     "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "processes"],
     "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "card"],
-    "inspection": ["plots"],
+    "inspection": ["plots", "search_plots", "head_plots"],
     "inspection.explorer": "data aggregates state interventions gold session page widget front".split(),
     "teaching": (
-        "verdicts exercises softmax_exercises attention_exercises mask_exercises reach_exercises checks"
+        "verdicts exercises self_test softmax_exercises attention_exercises mask_exercises reach_exercises "
+        "head_exercises head_measure_exercises position_exercises rotary_exercises layer_exercises "
+        "model_exercises batch_exercises loss_exercises search_exercises beam_exercises bleu_exercises "
+        "role_exercises alignment_exercises silence_exercises bpe_exercises corpus_exercises checks"
     ).split(),
     "commands": ["corpus", "download", "translate", "explore", "train", "average", "evaluate"],
     "front": ["cli", "__main__"],

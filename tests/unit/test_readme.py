@@ -87,3 +87,11 @@ def test_fused_attention_needs_a_fraction_of_the_memory():
     last = results("attention")["rows"][-1]
     assert last["length"] == 4096
     assert last["peak_megabytes"]["fused"] <= last["peak_megabytes"]["explicit"] / 5
+
+
+def test_every_lesson_stands_on_the_map_with_a_picture():
+    pictures = {path.stem for path in (ROOT / "docs" / "figures" / "lessons").glob("*.png")}
+    lessons = {path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")}
+    rows = re.findall(r'<img src="docs/figures/lessons/(\w+)\.png".*\(notebooks/(\w+)\.ipynb\)', README)
+    assert sorted(rows) == sorted((name, name) for name in lessons)
+    assert pictures == lessons

@@ -8,7 +8,7 @@ from support import MULTI30K, needs_multi30k
 
 from tinytransformer import Translator
 from tinytransformer.cli import main
-from tinytransformer.translation.translator import find_model, shipped_models
+from tinytransformer.training.checkpoints import find_model, shipped_models
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results" / "models.json"
 ROWS = {row["text"]: row for row in json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]}

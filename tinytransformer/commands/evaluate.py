@@ -9,10 +9,10 @@ from pathlib import Path
 from tinytransformer.commands.translate import add_model_options, load
 from tinytransformer.text.corpus import CorpusError, multi30k, read_lines
 from tinytransformer.text.microworld import Example, generate
-from tinytransformer.training.checkpoints import rewrite_card
+from tinytransformer.training.checkpoints import find_model, rewrite_card
 from tinytransformer.translation.card import with_score
 from tinytransformer.translation.evaluation import microworld_scores, perplexity, score
-from tinytransformer.translation.translator import Decoding, find_model
+from tinytransformer.translation.translator import Decoding
 
 DESCRIPTION = """\
 Translate a text and score it with sacreBLEU: cased and detokenised (the number to compare, with its signature), the

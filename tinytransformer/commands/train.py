@@ -14,7 +14,6 @@ import torch
 from tqdm import tqdm
 
 from tinytransformer.inspection import plots
-from tinytransformer.model.transformer import Transformer
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training import recipe as recipes
@@ -35,6 +34,7 @@ EXAMPLES = """\
 examples:
   python -m tinytransformer train --folder runs/first --minutes 5
   python -m tinytransformer train --recipe multi30k --data FOLDER --folder runs/multi30k
+  python -m tinytransformer train --recipe multi30k --start multi30k-en-de --peak 0.001 --folder runs/longer
   python -m tinytransformer train --corpus files --train train.tsv --valid valid.tsv --vocab-size 4000 --folder runs/own
   torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k-gpu --folder runs/two-gpus"""
 
@@ -94,8 +94,7 @@ def run(options: argparse.Namespace) -> None:
         valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
         batches = recipes.training_batches(recipe, tokenizer, corpus)
         say(_described(corpus, len(whole) - len(corpus)))
-        torch.manual_seed(recipe.seed)
-        model = Transformer(recipe.config()).to(choose_device(options.device))
+        model = recipes.initial_model(recipe).to(choose_device(options.device))
         say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
         settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
         settings = replace(settings, accumulate=max(1, recipe.accumulate // sharing()))

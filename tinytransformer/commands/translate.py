@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import torch
 
 from tinytransformer.text.corpus import decoded
-from tinytransformer.translation.translator import Decoding, Translation, TranslationError, Translator, shipped_models
+from tinytransformer.training.checkpoints import shipped_models
+from tinytransformer.translation.translator import Decoding, Translation, TranslationError, Translator
 
 LINES_AT_ONCE = 512
 DESCRIPTION = """\

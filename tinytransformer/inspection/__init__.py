@@ -1,4 +1,4 @@
 """Looking inside: attention records, or plain arrays and tokens, come in; figures go out. No model is imported here.
 
-First come the static figures of `plots`, then the room within, `explorer`.
+Read the files in this order: plots, search_plots, head_plots. Then comes the room within, `explorer`.
 """

@@ -47,7 +47,7 @@ def _check_mask(mask: Tensor | None, query: Tensor, key: Tensor) -> None:
         raise TypeError(f"mask must be boolean, True where a query may attend, got {mask.dtype}: write mask.bool()")
     full = (*_common_shape(query.shape[:-2], key.shape[:-2]), query.size(-2), key.size(-2))
     pairs = zip(reversed(mask.shape), reversed(full), strict=False)
-    if mask.dim() > len(full) or any(size not in (1, wanted) for size, wanted in pairs):
+    if not 2 <= mask.dim() <= len(full) or any(size not in (1, wanted) for size, wanted in pairs):
         raise ValueError(
             f"mask of shape {tuple(mask.shape)} does not broadcast to {full}, the shape of the weights: "
             "give (queries, keys) or (batch, 1, queries, keys)"

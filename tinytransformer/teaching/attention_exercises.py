@@ -43,6 +43,8 @@ BY_HAND = Exercise(
                 _lists(lambda q, k, v: _weigh(q, k, 1 / q.size(-1)) @ v)),
         Mistake("scale-by-number-of-keys", "The scale depends on how many keys there are. It must depend on how long "
                 "one key is.", _lists(lambda q, k, v: _weigh(q, k, len(k) ** -0.5) @ v)),
+        Mistake("scale-d_v", "The scale comes from the length of a value. Scores compare queries and keys: their "
+                "length counts.", _lists(lambda q, k, v: _weigh(q, k, v.size(-1) ** -0.5) @ v)),
         Mistake("not-normalised", "The weights do not sum to one: the exponentials are not divided by their sum.",
                 _lists(lambda q, k, v: (q @ k.T * q.size(-1) ** -0.5).exp() @ v)),
         Mistake("no-exponential", "The scores are divided by their sum without the exponential; a negative score "
@@ -151,6 +153,11 @@ def _additive_in_pairs(query, key, value, w_query, w_key, v):
     return scores.softmax(dim=-1).unsqueeze(-2) @ value
 
 
+def _bent_apart(query, key, value, w_query, w_key, v) -> Tensor:
+    scores = ((query @ w_query).tanh() @ v)[..., :, None] + ((key @ w_key).tanh() @ v)[..., None, :]
+    return scores.softmax(dim=-1) @ value
+
+
 ADDITIVE = Exercise(
     "additive_attention",
     reference=_additive,
@@ -164,6 +171,8 @@ ADDITIVE = Exercise(
                 lambda *inputs: _additive(*inputs, axis=-2)),
         Mistake("scaled", "The scores are scaled as for dot products. Additive attention has no such factor.",
                 lambda *inputs: _additive(*inputs, scale=inputs[-1].numel() ** -0.5)),
+        Mistake("tanh-of-each", "Query and key are bent each by itself and added then, so the query adds the same to "
+                "all its scores. First add, then bend.", _bent_apart),
         Mistake("pairs-only", "Query i meets key i only. Every query meets every key: the sum needs an axis for "
                 "queries and one for keys.", _additive_in_pairs),
     ),

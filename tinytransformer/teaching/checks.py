@@ -1,15 +1,32 @@
 """What a learner calls: ``checks.check_entropy(entropy)`` prints a verdict with a hint, and returns it.
 
-`same` and `holds` print the verdicts of the lessons themselves. Graders take `EXERCISES` and `judge`, which prints
-nothing.
+`same` and `holds` print the verdicts of the lessons themselves, `self_test` those of lesson 00's questions. Graders
+take `EXERCISES` and `judge`, which prints nothing.
 """
 
 from collections.abc import Callable
 
+from tinytransformer.teaching.alignment_exercises import ERROR, LINKS
 from tinytransformer.teaching.attention_exercises import ADDITIVE, BY_HAND, SELF_ATTENTION
+from tinytransformer.teaching.batch_exercises import CUT, RATES, TEACHER
+from tinytransformer.teaching.beam_exercises import BEAM, CACHE
+from tinytransformer.teaching.bleu_exercises import AVERAGE, BLEU
+from tinytransformer.teaching.bpe_exercises import COUNT_PAIRS, LEARN_BPE, MERGE_PAIR
+from tinytransformer.teaching.corpus_exercises import BOOTSTRAP_WINS, CLEAN_PAIRS, UNKNOWN_SHARE
 from tinytransformer.teaching.exercises import Exercise, judge
+from tinytransformer.teaching.head_exercises import HEAD_PARTS, LOOP, UNPACK
+from tinytransformer.teaching.head_measure_exercises import APART, DISAGREEMENT, MULTIPLICATIONS
+from tinytransformer.teaching.layer_exercises import DECODER, EMBED_AND_SCORE, LAYER_NORM
+from tinytransformer.teaching.loss_exercises import ACCUMULATE, DROPOUT, LOSS
 from tinytransformer.teaching.mask_exercises import CHUNK, MASKED_SOFTMAX, TRANSLATION
+from tinytransformer.teaching.model_exercises import COUNT, GRADIENTS, SHAPES
+from tinytransformer.teaching.position_exercises import EMBED, ROW, SHIFT, WAVELENGTHS
 from tinytransformer.teaching.reach_exercises import INFLUENCE, REACH
+from tinytransformer.teaching.role_exercises import CHOICE, ROLES
+from tinytransformer.teaching.rotary_exercises import BLIND, ROTATE
+from tinytransformer.teaching.search_exercises import GREEDY, RERANK
+from tinytransformer.teaching.self_test import self_test
+from tinytransformer.teaching.silence_exercises import PARTS, SILENCE
 from tinytransformer.teaching.softmax_exercises import ENTROPY, JACOBIAN, SOFTMAX
 from tinytransformer.teaching.verdicts import Verdict, holds, report, same
 
@@ -41,5 +58,54 @@ check_translation_masks = _check(TRANSLATION)
 check_masked_softmax = _check(MASKED_SOFTMAX)
 check_reach_after = _check(REACH)
 check_influence = _check(INFLUENCE)
+# Lesson 04
+check_multi_head_by_loop = _check(LOOP)
+check_unpack_heads = _check(UNPACK)
+check_head_parts = _check(HEAD_PARTS)
+check_multiplications = _check(MULTIPLICATIONS)
+check_disagreement = _check(DISAGREEMENT)
+check_keeps_words_apart = _check(APART)
+# Lesson 05
+check_position_by_hand = _check(ROW)
+check_wavelengths = _check(WAVELENGTHS)
+check_embed = _check(EMBED)
+check_shift_matrix = _check(SHIFT)
+check_rotate = _check(ROTATE)
+check_order_blind = _check(BLIND)
+# Lesson 06
+check_tensor_shapes = _check(SHAPES)
+check_embed_and_score = _check(EMBED_AND_SCORE)
+check_safe_layer_norm = _check(LAYER_NORM)
+check_decoder_block = _check(DECODER)
+check_count_parameters = _check(COUNT)
+check_gradient_norms = _check(GRADIENTS)
+# Lesson 07
+check_teacher_pairs = _check(TEACHER)
+check_learning_rates = _check(RATES)
+check_cut_batches = _check(CUT)
+check_my_dropout = _check(DROPOUT)
+check_thrifty_loss = _check(LOSS)
+check_accumulated_gradient = _check(ACCUMULATE)
+# Lesson 08
+check_greedy_search = _check(GREEDY)
+check_rerank = _check(RERANK)
+check_beam_best = _check(BEAM)
+check_cached_step = _check(CACHE)
+check_bleu_of = _check(BLEU)
+check_average = _check(AVERAGE)
+# Lesson 09
+check_role_masks = _check(ROLES)
+check_word_links = _check(LINKS)
+check_alignment_error = _check(ERROR)
+check_silenced_output = _check(SILENCE)
+check_feature_parts = _check(PARTS)
+check_choose_and_score = _check(CHOICE)
+# Lesson 10
+check_count_pairs = _check(COUNT_PAIRS)
+check_merge_pair = _check(MERGE_PAIR)
+check_learn_bpe = _check(LEARN_BPE)
+check_unknown_share = _check(UNKNOWN_SHARE)
+check_clean_pairs = _check(CLEAN_PAIRS)
+check_bootstrap_wins = _check(BOOTSTRAP_WINS)
 
-__all__ = ["EXERCISES", "Verdict", "holds", "judge", "same", *(f"check_{name}" for name in EXERCISES)]
+__all__ = ["EXERCISES", "Verdict", "holds", "judge", "same", "self_test", *(f"check_{name}" for name in EXERCISES)]

@@ -4,7 +4,7 @@ The function runs on all cases and is compared with the reference. If it differs
 wrong implementation, and whoever computes the same wrong numbers has made that mistake. Symptoms catch the rest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -99,9 +99,13 @@ def run_cases(exercise: Exercise, function: Callable) -> tuple[list[Run], bool]:
         except Exception as error:  # whatever a learner's code does, a verdict must come out
             got = error
         data = [(a, b) for a, b in zip(given, arguments, strict=True) if not callable(a)]
-        changed |= not all(agree(after, before) for after, before in data)
+        changed |= not all(agree(after, before) and _learns(after) == _learns(before) for after, before in data)
         runs.append(Run(arguments, got, exercise.normal(arguments, exercise.reference(*arguments))))
     return runs, changed
+
+
+def _learns(argument: object) -> bool:
+    return isinstance(argument, Tensor) and argument.requires_grad
 
 
 def untouched(got: object) -> bool:
@@ -112,6 +116,8 @@ def agree(one: object, other: object) -> bool:
     """Same structure, same shapes, true and false not mixed with numbers, and the same values; NaN equals NaN."""
     if isinstance(one, Exception) or isinstance(other, Exception):
         return type(one) is type(other)
+    if is_text(one) or is_text(other):
+        return plain(one) == plain(other)
     if is_several(one) or is_several(other):
         both = is_several(one) and is_several(other) and len(one) == len(other)
         return both and all(map(agree, one, other))
@@ -129,6 +135,29 @@ def is_several(answer: object) -> bool:
     return isinstance(answer, tuple | list) and any(isinstance(part, Tensor) for part in answer)
 
 
+def is_text(answer: object) -> bool:
+    """Words, or lists and dictionaries that hold some and no tensors: compared as they are, not as numbers."""
+    leaves = list(_leaves(answer))
+    return any(isinstance(leaf, str) for leaf in leaves) and not any(isinstance(leaf, Tensor) for leaf in leaves)
+
+
+def _leaves(answer: object) -> Iterator[object]:
+    if isinstance(answer, dict):
+        answer = [*answer.keys(), *answer.values()]
+    if not isinstance(answer, list | tuple | set):
+        yield answer
+        return
+    for part in answer:
+        yield from _leaves(part)
+
+
+def plain(answer: object) -> object:
+    """Lists where tuples might stand as well, and any mapping as a dictionary."""
+    if isinstance(answer, dict):
+        return {key: plain(value) for key, value in answer.items()}
+    return [plain(part) for part in answer] if isinstance(answer, list | tuple) else answer
+
+
 def as_tensor(answer: object) -> Tensor | None:
     """Tensors, numbers, arrays and lists of numbers; None for everything else."""
     try:
@@ -140,11 +169,21 @@ def as_tensor(answer: object) -> Tensor | None:
 def shapes(arguments: tuple) -> str:
     """The arguments in words: shapes of tensors and lists, other values as they are."""
     known = [argument for argument in arguments if not callable(argument)]
-    parts = [argument if isinstance(argument, int | float) else shape(argument) for argument in known]
+    parts = [argument if isinstance(argument, int | float) else shown(argument) for argument in known]
     return "arguments " + ", ".join(map(str, parts))
 
 
+def shown(answer: object) -> str:
+    """Text as it is, if it is not too long; of everything else the shape."""
+    if not is_text(answer):
+        return shape(answer)
+    words = repr(answer)
+    return words if len(words) <= 120 else words[:117] + "..."
+
+
 def shape(answer: object) -> str:
+    if is_text(answer):
+        return "text"
     if is_several(answer):
         return f"{len(answer)} results of shapes " + ", ".join(map(shape, answer))
     tensor = as_tensor(answer)
@@ -153,6 +192,8 @@ def shape(answer: object) -> str:
 
 def difference(run: Run) -> str:
     """Where two answers of the same form differ most."""
+    if is_text(run.wanted):
+        return f"it returns {shown(run.got)}, wanted is {shown(run.wanted)}"
     if is_several(run.wanted):
         pairs = zip(run.got, run.wanted, strict=True)
         number, pair = next((n, pair) for n, pair in enumerate(pairs) if not agree(*pair))
@@ -177,6 +218,8 @@ def _kind_is_wrong(runs: Sequence[Run]) -> bool:
         return [as_tensor(part).dtype == torch.bool for part in (answer if is_several(answer) else [answer])]
 
     run = _first_wrong(runs)
+    if is_text(run.wanted):
+        return False
     return any(kinds(run.wanted)) and not all(kinds(run.got))
 
 

@@ -94,6 +94,9 @@ TRANSLATION = Exercise(
                 "at padding, and padding rows see nothing, which gives NaN.", _on_queries),
         Mistake("cross-by-target", "The cross mask hides queries that are padding. Its keys are source words: only "
                 "the source's padding decides.", _changed(2, lambda m, s, t, p: _queries_real(t, p))),
+        Mistake("cross-hides-padded-queries", "The cross mask hides the source's padding, and the rows of padded "
+                "target words as well: those rows see nothing, which gives NaN.",
+                _changed(2, lambda m, s, t, p: m & _queries_real(t, p))),
         Mistake("cross-causal", "The cross mask is causal. The whole source is known before the first word is "
                 "written: nothing in it is the future.",
                 _changed(2, lambda m, s, t, p: m & torch.ones(t.size(1), s.size(1)).tril().bool())),
@@ -133,12 +136,18 @@ def _masked_softmax_cases() -> list[tuple]:
         (random(3, 3, seed=3), blank),
         (random(3, 3, seed=4).half(), causal_mask(3)),
         (random(3, 3, seed=5) + 200.0, causal_mask(3)),
+        (random(3, 3, seed=6) + 150.0 * ~causal_mask(3), causal_mask(3)),  # the best key is a forbidden one
     ]
 
 
 def _masked(scores: Tensor, mask: Tensor) -> Tensor:
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1) * mask
+
+
+def _forbidden_maximum(scores: Tensor, mask: Tensor) -> Tensor:
+    part = (scores - scores.amax(-1, keepdim=True)).exp() * mask
+    return (part / part.sum(-1, keepdim=True)).nan_to_num(nan=0.0)
 
 
 def _only_large_scores_fail(runs) -> bool:
@@ -158,6 +167,8 @@ MASKED_SOFTMAX = Exercise(
     reference=_masked,
     cases=_masked_softmax_cases,
     mistakes=(
+        Mistake("maximum-of-the-forbidden", "A row vanishes when a forbidden score is far above the others: the "
+                "maximum that is subtracted must be that of the allowed keys.", _forbidden_maximum),
         Mistake("nan-row", "A row in which nothing is allowed becomes NaN: its exponentials sum to 0. Asked for are "
                 "zeros.", lambda s, m: s.masked_fill(~m, -torch.inf).softmax(dim=-1)),
         Mistake("uniform-row", "A row in which nothing is allowed shares its weight among forbidden keys, since to a "

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from tinytransformer.model.masks import causal_mask, window_mask
-from tinytransformer.teaching.exercises import Exercise, Mistake, random
+from tinytransformer.teaching.exercises import Exercise, Mistake
 
 # --- how far a window reaches
 
@@ -44,10 +44,13 @@ REACH = Exercise(
 # --- who influences whom
 
 
-def _model(pattern: Tensor, seed: int):
-    """A model of which we know who looks at whom: each output sums features of the tokens in its row of the pattern."""
-    features = random(10, 4, seed=seed)
-    features[:, :2] = 1.0  # two features are the same for every token: comparing only one of them is not enough
+def _model(pattern: Tensor, seed: int, silent: int = 2):
+    """A model of which we know who looks at whom: each output sums features of the tokens in its row of the pattern.
+
+    The ``silent`` features tell nothing, and neither does the sum of all.
+    """
+    number = torch.randperm(10, generator=torch.Generator().manual_seed(seed)).float() + 1
+    features = torch.stack([*torch.ones(silent, 10), number, -number], dim=1)
 
     def model(ids: Tensor) -> Tensor:
         return pattern.float() @ features[ids]
@@ -60,7 +63,7 @@ def _influence_cases() -> list[tuple]:
     ids = torch.tensor([4, 2, 7, 5, 3])
     return [
         (_model(causal_mask(5), seed=1), ids, 9),
-        (_model(torch.ones(5, 5).tril(1), seed=2), ids, 8),
+        (_model(torch.ones(5, 5).tril(1), seed=2, silent=0), ids, 8),
         (_model(scattered, seed=3), ids[:4], 0),
     ]
 
@@ -74,6 +77,10 @@ def _influence(model, ids: Tensor, replacement: int, restore: bool = True, judge
     return torch.stack(columns, dim=1)
 
 
+def _influence_of_sums(model, ids: Tensor, replacement: int) -> Tensor:
+    return _influence(lambda tokens: model(tokens).sum(-1, keepdim=True), ids, replacement)
+
+
 INFLUENCE = Exercise(
     "influence",
     reference=_influence,
@@ -85,6 +92,8 @@ INFLUENCE = Exercise(
                 "sentence as it was.", lambda *inputs: _influence(*inputs, restore=False)),
         Mistake("all-features", "An output counts as changed only if every feature of it changed. One is enough.",
                 lambda *inputs: _influence(*inputs, judge=torch.all)),
+        Mistake("sum-of-features", "The features of an output are added up before they are compared, and changes "
+                "cancel. Compare feature by feature.", _influence_of_sums),
         Mistake("inverted", "True stands where nothing changed.", lambda *inputs: ~_influence(*inputs)),
         Mistake("future-only", "Only leaks are marked. Asked for is every influence, the allowed ones, too.",
                 lambda *inputs: _influence(*inputs).triu(1)),

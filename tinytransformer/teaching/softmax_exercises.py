@@ -57,6 +57,9 @@ ENTROPY = Exercise(
     mistakes=(
         Mistake("zero-weight", "NaN where a weight is 0, for 0 · log 0 is 0 · (-inf). Such a key should count nothing.",
                 lambda w: -(w * w.log()).sum(-1)),
+        Mistake("repaired-after-the-sum", "A row with a weight of 0 has entropy 0, because its whole sum became NaN "
+                "and was replaced. Only the one term counts nothing.",
+                lambda w: (-(w * w.log()).sum(-1)).nan_to_num(nan=0.0)),
         Mistake("sign", "Entropy is never negative: look at the sign.", lambda w: torch.xlogy(w, w).sum(-1)),
         Mistake("base-two", "These are bits. Asked for are nats: the natural logarithm.",
                 lambda w: _entropy(w) / torch.tensor(2.0).log()),
@@ -85,6 +88,8 @@ JACOBIAN = Exercise(
                 lambda w: torch.diag(w * (1 - w))),
         Mistake("one-column", "One number per key. How does weight i answer to score j: that is a table.",
                 lambda w: w * (1 - w)),
+        Mistake("softmax-again", "The weights were taken for scores and went through another softmax. They are weights "
+                "already.", lambda w: _jacobian(w.softmax(-1))),
         Mistake("sign", "The sign is turned: raising a key's score must raise its own weight.",
                 lambda w: -_jacobian(w)),
         Mistake("no-diagonal-term", "Every entry is negative. One term, present only where i = j, is missing.",

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from tinytransformer.model.config import TransformerConfig
 from tinytransformer.model.transformer import Transformer
+from tinytransformer.resources import data_folder
 from tinytransformer.text.tokenizer import Tokenizer
 
 WEIGHTS, CONFIG, CARD, STATE, CHECKSUMS = "model.safetensors", "config.json", "card.md", "state.json", "checksums.json"
@@ -28,6 +29,23 @@ WEIGHTS, CONFIG, CARD, STATE, CHECKSUMS = "model.safetensors", "config.json", "c
 
 class CheckpointError(ValueError):
     """A model or checkpoint cannot be read or written; the message says why and what to do."""
+
+
+def shipped_models() -> list[str]:
+    """The names of the models that travel with the package."""
+    return sorted(path.name for path in data_folder("models").iterdir() if path.is_dir())
+
+
+def find_model(name_or_folder: str | Path) -> Path:
+    """The folder of a shipped model or of one's own."""
+    if Path(name_or_folder).is_dir():
+        return Path(name_or_folder)
+    names = shipped_models()
+    if str(name_or_folder) in names:
+        return Path(str(data_folder("models") / str(name_or_folder)))
+    raise CheckpointError(
+        f"there is no model {str(name_or_folder)!r}: give a model folder, or one of the shipped {', '.join(names)}"
+    )
 
 
 def save_model(folder: str | Path, model: Transformer, tokenizer: Tokenizer, card: str, half: bool = True) -> Path:

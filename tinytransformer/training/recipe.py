@@ -10,10 +10,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 
+import torch
+
 from tinytransformer.model.config import TransformerConfig
+from tinytransformer.model.transformer import Transformer
 from tinytransformer.text.batching import Encoded, ResampledBatches, TokenBatches
 from tinytransformer.text.corpus import ParallelCorpus, from_files, from_table, microworld, multi30k
 from tinytransformer.text.tokenizer import Tokenizer
+from tinytransformer.training.checkpoints import find_model, load_model
 from tinytransformer.training.loop import Settings
 
 FILE_NAME = "recipe.json"
@@ -43,6 +47,7 @@ class Recipe:
     pairs: int = _choice(120_000, "how many sentence pairs the microworld makes for training")
     train: str = _choice("", "own text: one .tsv or .jsonl file, or two files with a comma between them")
     valid: str = _choice("", "own text for validation, likewise")
+    start: str = _choice("", "a trained model to go on from, by its folder or shipped name; its tokenizer is kept")
 
     vocab_size: int = _choice(1500, "pieces of the joint BPE vocabulary")
     bpe_dropout: float = _choice(0.0, "share of BPE merges skipped at random in training; the paper has none")
@@ -175,13 +180,34 @@ def own_text(names: str) -> ParallelCorpus:
 
 
 def tokenizer_for(recipe: Recipe, corpus: ParallelCorpus, folder: Path) -> Tokenizer:
-    """The run's tokenizer: learned from the training text and kept in the run's folder."""
+    """The run's tokenizer, kept in its folder: learned from the training text, or that of the model it starts from."""
     try:
         return Tokenizer.load(folder)
     except ValueError:
-        tokenizer = Tokenizer.train([*corpus.source, *corpus.target], recipe.vocab_size)
+        tokenizer = _learned(recipe)[1] if recipe.start else None
+        tokenizer = tokenizer or Tokenizer.train([*corpus.source, *corpus.target], recipe.vocab_size)
         tokenizer.save(folder)
         return tokenizer
+
+
+def initial_model(recipe: Recipe) -> Transformer:
+    """The model before the first step: random weights, or those of the model that the recipe starts from."""
+    torch.manual_seed(recipe.seed)
+    model = Transformer(recipe.config())
+    if recipe.start:
+        model.load_state_dict(_learned(recipe)[0].state_dict())
+    return model
+
+
+def _learned(recipe: Recipe) -> tuple[Transformer, Tokenizer]:
+    """The model to start from; its weights must fit. Dropout may differ: it has none."""
+    model, tokenizer = load_model(find_model(recipe.start))
+    before, now = asdict(model.config), asdict(recipe.config())
+    other = [name for name in now if now[name] != before[name] and "dropout" not in name]
+    if other:
+        what = "; ".join(f"{name} is {before[name]!r} there and {now[name]!r} here" for name in other)
+        raise RecipeError(f"start={recipe.start!r} is another model: {what}. Say the same, or start without it")
+    return model, tokenizer
 
 
 def encode(tokenizer: Tokenizer, corpus: ParallelCorpus) -> list[Encoded]:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 from tinytransformer.model.transformer import Transformer
 from tinytransformer.text.tokenizer import Tokenizer
-from tinytransformer.training.checkpoints import Checkpoint, CheckpointError, average_of, checkpoints, save_model
+from tinytransformer.training.checkpoints import (
+    CARD,
+    Checkpoint,
+    CheckpointError,
+    average_of,
+    checkpoints,
+    find_model,
+    save_model,
+)
 from tinytransformer.training.recipe import RECIPES, Recipe
 from tinytransformer.translation.evaluation import Scores
 from tinytransformer.translation.translator import Translator
@@ -50,10 +58,18 @@ def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
         f"## Made by\n\n```sh\n{command_of(recipe)}\n```\n\n"
         f"{last.step:,} steps in {seconds / 60:.1f} minutes on {hardware}; then the last {averaged} checkpoints were "
         f"averaged. The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
+        f"{_before(recipe.start) if recipe.start else ''}"
         f"{_ON_A_GPU if recipe.corpus == 'multi30k' else ''}"
         f"## Scores\n\n{_SCORES}\n"
         f"## Terms\n\n{_TERMS[recipe.corpus]}\n"
     )
+
+
+def _before(start: str) -> str:
+    """How the model was made that this one started from, out of its own card."""
+    card = (find_model(start) / CARD).read_text(encoding="utf-8")
+    made = re.search(r"^## Made by\n\n(.*?)(?=^## |\Z)", card, flags=re.DOTALL | re.MULTILINE)
+    return f"### Before that, `{start}` was made by\n\n" + (made[1] if made else "its card does not say how.\n\n")
 
 
 def command_of(recipe: Recipe) -> str:

@@ -11,10 +11,9 @@ import torch
 
 from tinytransformer.model.recording import AttentionRecords, record_attention, silence_heads
 from tinytransformer.model.transformer import Transformer
-from tinytransformer.resources import data_folder
 from tinytransformer.text.batching import pad
 from tinytransformer.text.tokenizer import END, START, Tokenizer
-from tinytransformer.training.checkpoints import CheckpointError, load_model
+from tinytransformer.training.checkpoints import find_model, load_model
 from tinytransformer.training.devices import choose_device
 from tinytransformer.translation.beam_search import beam_search
 from tinytransformer.translation.greedy import EXTRA, Hypothesis, greedy, sample
@@ -170,23 +169,6 @@ class Translator:
             replace(record, query_tokens=names[sides[record.kind][0]], key_tokens=names[sides[record.kind][1]])
             for record in records
         )
-
-
-def shipped_models() -> list[str]:
-    """The names of the models that travel with the package."""
-    return sorted(path.name for path in data_folder("models").iterdir() if path.is_dir())
-
-
-def find_model(name_or_folder: str | Path) -> Path:
-    """The folder of a shipped model or of one's own."""
-    if Path(name_or_folder).is_dir():
-        return Path(name_or_folder)
-    names = shipped_models()
-    if str(name_or_folder) in names:
-        return Path(str(data_folder("models") / str(name_or_folder)))
-    raise CheckpointError(
-        f"there is no model {str(name_or_folder)!r}: give a model folder, or one of the shipped {', '.join(names)}"
-    )
 
 
 def split_sentences(text: str) -> list[tuple[str, str]]:

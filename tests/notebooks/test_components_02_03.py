@@ -1,30 +1,17 @@
 """What the lessons build is what the package has: their definitions are lifted out and compared on random sizes."""
 
 import math
-from pathlib import Path
 
-import nbformat
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from support_notebooks import lifted
 
 from tinytransformer.model import masks
 from tinytransformer.model.attention import attention, attention_weights
 
-NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 sizes = st.integers(1, 9)
-
-
-def lifted(name: str, change=lambda source: source) -> dict:
-    """The definitions of a lesson's build cells, run with nothing but PyTorch and math at hand."""
-    names = {"torch": torch, "F": F, "Tensor": Tensor, "math": math}
-    for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells:
-        if "build" in cell.metadata.get("tags", []):
-            exec(change(cell.source), names)
-    return names
 
 
 def assert_attention_is_the_packages(built: dict, batch: int, queries: int, keys: int, d_k: int, d_v: int) -> None:
