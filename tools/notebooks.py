@@ -36,11 +36,10 @@ def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
 
 
 def canonicalise(notebook: nbformat.NotebookNode) -> None:
-    """Keep tags; drop what depends on the machine, on the front end or on chance."""
+    """Keep tags and an assignment's marks; drop what depends on the machine, on the front end or on chance."""
     notebook.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     for cell in notebook.cells:
-        tags = cell.metadata.get("tags")
-        cell.metadata = {"tags": tags} if tags else {}
+        cell.metadata = {key: cell.metadata[key] for key in ("nbgrader", "tags") if cell.metadata.get(key)}
         if cell.cell_type == "code":
             cell.outputs = joined(cell.outputs)
         for output in cell.get("outputs", []):
@@ -67,6 +66,8 @@ def stored() -> list[str]:
 
 
 def main() -> None:
+    # Figures show themselves. The inline backend would take over after the first control, with other margins.
+    os.environ["MPLBACKEND"] = "agg"
     for name in sys.argv[1:] or stored():
         path = NOTEBOOKS / name
         before = path.read_text(encoding="utf-8")
