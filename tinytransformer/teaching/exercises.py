@@ -68,7 +68,11 @@ def judge(exercise: Exercise, function: Callable) -> Verdict:
     """The verdict about a function. It prints nothing and raises nothing, whatever the function does."""
     if not callable(function):
         return Verdict(exercise.name, STOPPED, f"Give the function itself, without parentheses, not {function!r}.")
-    runs, changes_input = run_cases(exercise, function)
+    return explain(exercise, *run_cases(exercise, function))
+
+
+def explain(exercise: Exercise, runs: Sequence[Run], changes_input: bool) -> Verdict:
+    """The verdict about runs of all cases, wherever they were made."""
     if untouched(runs[0].got):
         hint = "" if isinstance(runs[0].got, NotImplementedError) else "It returns nothing: is a return missing?"
         return Verdict(exercise.name, NOT_ATTEMPTED, hint)
@@ -98,7 +102,7 @@ def run_cases(exercise: Exercise, function: Callable) -> tuple[list[Run], bool]:
             got = exercise.normal(arguments, function(*given))
         except Exception as error:  # whatever a learner's code does, a verdict must come out
             got = error
-        data = [(a, b) for a, b in zip(given, arguments, strict=True) if not callable(a)]
+        data = [(a, b) for a, b in zip(given, arguments, strict=True) if is_comparable(b)]
         changed |= not all(agree(after, before) and _learns(after) == _learns(before) for after, before in data)
         runs.append(Run(arguments, got, exercise.normal(arguments, exercise.reference(*arguments))))
     return runs, changed
@@ -113,17 +117,25 @@ def untouched(got: object) -> bool:
 
 
 def agree(one: object, other: object) -> bool:
-    """Same structure, same shapes, true and false not mixed with numbers, and the same values; NaN equals NaN."""
+    """Same structure, same shapes, true and false not mixed with numbers, and the same values; NaN equals NaN. What is
+    neither text nor number nor made of them agrees with nothing."""
     if isinstance(one, Exception) or isinstance(other, Exception):
         return type(one) is type(other)
+    if one is None or other is None:
+        return one is other
     if is_text(one) or is_text(other):
         return plain(one) == plain(other)
+    if isinstance(one, dict) or isinstance(other, dict):
+        both = isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys()
+        return both and all(agree(value, other[key]) for key, value in one.items())
+    if isinstance(one, set | frozenset) or isinstance(other, set | frozenset):
+        return isinstance(one, set | frozenset) and isinstance(other, set | frozenset) and one == other
     if is_several(one) or is_several(other):
-        both = is_several(one) and is_several(other) and len(one) == len(other)
+        both = isinstance(one, tuple | list) and isinstance(other, tuple | list) and len(one) == len(other)
         return both and all(map(agree, one, other))
     one, other = as_tensor(one), as_tensor(other)
     if one is None or other is None:
-        return one is other
+        return False
     if one.shape != other.shape or (one.dtype == torch.bool) != (other.dtype == torch.bool):
         return False
     half = torch.half in (one.dtype, other.dtype)  # three digits are all it has
@@ -131,8 +143,19 @@ def agree(one: object, other: object) -> bool:
     return torch.allclose(one.double(), other.double(), rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
+def is_comparable(value: object) -> bool:
+    """Whether `agree` can say anything about it: not about a model, a generator or a function."""
+    if isinstance(value, dict | list | tuple | set | frozenset):
+        parts = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        return all(map(is_comparable, parts))
+    return value is None or isinstance(value, str | Exception) or as_tensor(value) is not None
+
+
 def is_several(answer: object) -> bool:
-    return isinstance(answer, tuple | list) and any(isinstance(part, Tensor) for part in answer)
+    """Several results, such as tensors or lists of different lengths, rather than one list of numbers."""
+    if not isinstance(answer, tuple | list):
+        return False
+    return any(isinstance(part, Tensor) for part in answer) or as_tensor(answer) is None
 
 
 def is_text(answer: object) -> bool:
