@@ -12,7 +12,7 @@ from answers.lessons_02_03 import masks_in_full
 from tinytransformer.model.masks import causal_mask, padding_mask
 from tinytransformer.teaching import checks
 from tinytransformer.teaching.checks import EXERCISES, judge
-from tinytransformer.teaching.exercises import GENERAL, Exercise, Symptom
+from tinytransformer.teaching.exercises import GENERAL, Exercise, Symptom, agree, is_comparable, shapes
 from tinytransformer.teaching.verdicts import CORRECT, NOT_ATTEMPTED, STOPPED, WRONG
 
 MISTAKES = [(exercise, known) for exercise in EXERCISES.values() for known in (*exercise.mistakes, *exercise.symptoms)]
@@ -204,3 +204,40 @@ def test_same_says_so_and_can_fail(capsys):
 def test_claims_can_fail(truth, word, capsys):
     checks.holds("rows sum to one", truth)
     assert capsys.readouterr().out == f"rows sum to one: {word}\n"
+
+
+# --- dictionaries, ragged lists, infinities
+
+
+def told(wanted, got) -> str:
+    exercise = Exercise("answer", reference=lambda x: wanted, cases=lambda: [(torch.tensor([[3, 4]]),)])
+    return judge(exercise, lambda x: got).hint
+
+
+@pytest.mark.parametrize(
+    ("wanted", "got"),
+    [
+        ({"a": torch.ones(2)}, {"a": torch.ones(2), "b": 1}),
+        ({"a": torch.ones(2)}, {"a": torch.zeros(2)}),
+        ([[1], [2, 3]], [[1], [2, 4]]),
+        ([torch.ones(2), [1.0]], [torch.ones(2), [2.0]]),
+        ({1, 2}, {1, 3}),
+        (object(), object()),
+        (torch.ones(2), None),
+    ],
+    ids=range(7),
+)
+def test_what_is_not_one_tensor_is_compared_part_by_part(wanted, got):
+    assert not agree(got, wanted)
+    assert told(wanted, got)
+    assert agree(wanted, wanted) or not is_comparable(wanted)
+
+
+def test_the_difference_is_looked_for_in_the_right_place():
+    infinite = torch.tensor([-torch.inf, 1.0])
+    hint = told(infinite, infinite + torch.tensor([0.0, 1.0]))
+    assert hint == "For arguments [[3, 4]] the value at [1] is 2, not 1."
+    assert "what stands at 'a' is wrong: the value at [0]" in told({"a": torch.ones(2)}, {"a": torch.zeros(2)})
+    assert "other keys" in told({"a": torch.ones(2)}, {"b": torch.ones(2)})
+    assert "a dictionary of 1" in shapes(({"a": torch.ones(2)},))
+    assert "None" in shapes((None, 3))

@@ -98,14 +98,19 @@ def run_cases(exercise: Exercise, function: Callable) -> tuple[list[Run], bool]:
     runs, changed = [], False
     for arguments in exercise.cases():
         given = deepcopy(arguments)
-        try:
-            got = exercise.normal(arguments, function(*given))
-        except Exception as error:  # whatever a learner's code does, a verdict must come out
-            got = error
+        got = outcome(exercise, function, arguments, given)
         data = [(a, b) for a, b in zip(given, arguments, strict=True) if is_comparable(b)]
         changed |= not all(agree(after, before) and _learns(after) == _learns(before) for after, before in data)
-        runs.append(Run(arguments, got, exercise.normal(arguments, exercise.reference(*arguments))))
+        runs.append(Run(arguments, got, outcome(exercise, exercise.reference, arguments, arguments)))
     return runs, changed
+
+
+def outcome(exercise: Exercise, function: Callable, arguments: tuple, given: tuple) -> object:
+    """What a function makes of one case: its answer in normal form, or its error. A task may ask for an error, too."""
+    try:
+        return exercise.normal(arguments, function(*given))
+    except Exception as error:  # whatever a learner's code does, a verdict must come out
+        return error
 
 
 def _learns(argument: object) -> bool:
@@ -190,10 +195,18 @@ def as_tensor(answer: object) -> Tensor | None:
 
 
 def shapes(arguments: tuple) -> str:
-    """The arguments in words: shapes of tensors and lists, other values as they are."""
+    """The arguments in words: few whole numbers as they are, of other tensors and lists the shapes."""
     known = [argument for argument in arguments if not callable(argument)]
-    parts = [argument if isinstance(argument, int | float) else shown(argument) for argument in known]
-    return "arguments " + ", ".join(map(str, parts))
+    return "arguments " + ", ".join(map(_argument, known))
+
+
+def _argument(argument: object) -> str:
+    if argument is None or isinstance(argument, int | float):
+        return str(argument)
+    if isinstance(argument, dict) and not is_text(argument):
+        return f"a dictionary of {len(argument)}"
+    whole = isinstance(argument, Tensor) and not argument.is_floating_point() and argument.dtype != torch.bool
+    return str(argument.tolist()) if whole and argument.numel() <= 16 else shown(argument)
 
 
 def shown(answer: object) -> str:
@@ -221,8 +234,16 @@ def difference(run: Run) -> str:
         pairs = zip(run.got, run.wanted, strict=True)
         number, pair = next((n, pair) for n, pair in enumerate(pairs) if not agree(*pair))
         return f"result number {number + 1} is wrong: " + difference(Run(run.arguments, *pair))
+    if isinstance(run.wanted, dict) and isinstance(run.got, dict):
+        if run.got.keys() != run.wanted.keys():
+            return "the dictionary has other keys than were asked for"
+        key = next(key for key, value in run.wanted.items() if not agree(run.got[key], value))
+        return f"what stands at {key!r} is wrong: " + difference(Run(run.arguments, run.got[key], run.wanted[key]))
+    if shape(run.got) != shape(run.wanted) or as_tensor(run.wanted) is None:
+        return f"it returns {shape(run.got)}, wanted is {shape(run.wanted)}"
     got, wanted = as_tensor(run.got), as_tensor(run.wanted)
-    gap = (got.double() - wanted.double()).abs().nan_to_num(nan=torch.inf)
+    got, wanted = got.double(), wanted.double()
+    gap = torch.where(got == wanted, 0.0, (got - wanted).abs().nan_to_num(nan=torch.inf))
     place = [int(index) for index in torch.unravel_index(gap.argmax(), gap.shape)]
     return f"the value at {place} is {got[tuple(place)].item():.4g}, not {wanted[tuple(place)].item():.4g}"
 
@@ -238,7 +259,8 @@ def _form_is_wrong(runs: Sequence[Run]) -> bool:
 
 def _kind_is_wrong(runs: Sequence[Run]) -> bool:
     def kinds(answer):
-        return [as_tensor(part).dtype == torch.bool for part in (answer if is_several(answer) else [answer])]
+        parts = [as_tensor(part) for part in (answer if is_several(answer) else [answer])]
+        return [part is not None and part.dtype == torch.bool for part in parts]
 
     run = _first_wrong(runs)
     if is_text(run.wanted):
