@@ -13,13 +13,23 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH"
 ONE_THREAD := OMP_NUM_THREADS=1 MPLBACKEND=agg
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-quick train lint format notebooks figures screenshot thumbnails benchmarks benchmarks-peers pins clean
+# A teacher's course: make class COURSE=folder PRIVATE=folder; make grade SUBMISSIONS=folder REGRADE=anna
+COURSE ?= course
+PRIVATE ?=
+SUBMISSIONS ?=
+REGRADE ?=
+# nbgrader lies apart from what learners use; see requirements-class.txt.
+WITH_NBGRADER := PYTHONPATH="$(CURDIR)/.venv/class"
+
+.PHONY: help lab test test-quick train class grade lint format notebooks figures screenshot thumbnails benchmarks benchmarks-peers pins clean
 
 help:
 	@echo "make lab          JupyterLab with the lessons"
 	@echo "make test         the whole suite: package, notebooks, browser"
-	@echo "make test-quick   the suite without notebooks, browser, and runs that are killed and resumed"
+	@echo "make test-quick   the suite without notebooks, browser, boxes, and runs that are killed and resumed"
 	@echo "make train        train a translator on the microworld, in minutes, and score it"
+	@echo "make class        a course folder with the assignments as students get them; PRIVATE=folder for your own variants"
+	@echo "make grade        SUBMISSIONS=folder: grade a class, each answer in a box of its own"
 	@echo "make lint         style of code and notebooks; make format mends it"
 	@echo "make notebooks    run all notebooks again and store their outputs"
 	@echo "make figures      train the tiny model of the README's first picture and draw it again"
@@ -32,17 +42,26 @@ help:
 lab: .venv/.lab
 	cd notebooks && $(RUN) ../$(PY) -m jupyterlab $(AS_ROOT) $(ARGS)
 
-test: .venv/.test
-	$(RUN) $(ONE_THREAD) $(PY) -m pytest $(ARGS)
+test: .venv/.test .venv/.class
+	$(RUN) $(ONE_THREAD) $(WITH_NBGRADER) $(PY) -m pytest $(ARGS)
 
-test-quick: .venv/.test
-	$(RUN) $(ONE_THREAD) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser --ignore=tests/faults $(ARGS)
+test-quick: .venv/.test .venv/.class
+	$(RUN) $(ONE_THREAD) $(WITH_NBGRADER) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser --ignore=tests/faults \
+		--ignore=tests/classroom/test_attacks.py --ignore=tests/classroom/test_course.py $(ARGS)
 
 train: .venv/.lab
 	$(RUN) $(PY) -m tinytransformer train --folder runs/microworld $(ARGS)
 	@for split in test test_novel test_pronoun test_long; do \
 		echo; $(RUN) $(PY) -m tinytransformer evaluate --model runs/microworld/model --corpus microworld --split $$split; \
 	done
+
+class: .venv/.class
+	$(RUN) $(WITH_NBGRADER) $(PY) -m tinytransformer classroom --course "$(COURSE)" $(if $(PRIVATE),--private "$(PRIVATE)") $(ARGS)
+
+grade: .venv/.class
+	@test -n "$(SUBMISSIONS)" || { echo "Name the folder with the notebooks: make grade SUBMISSIONS=folder"; exit 1; }
+	$(RUN) $(ONE_THREAD) $(WITH_NBGRADER) $(PY) -m tinytransformer grade "$(SUBMISSIONS)" --course "$(COURSE)" \
+		$(foreach student,$(REGRADE),--regrade "$(student)") $(ARGS)
 
 lint: .venv/.test
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
@@ -91,6 +110,10 @@ moved:
 
 .venv/.test: requirements-test.txt .venv/.lab
 	@"$(PYTHON)" tools/install.py $(if $(NEWEST),--newest test,requirements-test.txt)
+	@touch $@
+
+.venv/.class: requirements-class.txt .venv/.lab
+	@$(PY) -m pip install --quiet --no-deps --upgrade --target .venv/class -r requirements-class.txt
 	@touch $@
 
 # The peers stay apart from everything else, and bring nothing along that could replace ours.

@@ -14,16 +14,20 @@ COMMANDS = {
     "average": "average the last checkpoints of a run into a model",
     "download": "fetch a corpus once",
     "corpus": "print sentence pairs of a corpus",
+    "precheck": "look at an assignment before it is handed in",
+    "classroom": "make a course folder with the assignments",
+    "grade": "grade a folder of submissions",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0 done, 2 wrong arguments or bad input."""
+    """Run one command; returns the exit code: 0 done, 2 wrong arguments or bad input, 1 as the command says."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = build_parser(arguments[0] if arguments else None)
     options = parser.parse_args(arguments, argparse.Namespace(arguments=arguments))
+    code = 0
     try:
-        options.run_command(options)
+        code = options.run_command(options) or 0
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (such as head) has seen enough. Python would complain once more when it closes standard output.
@@ -32,13 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error) in (RuntimeError, KeyError):
             raise  # not one of ours: a fault of the program, whose traceback is wanted
         parser.exit(2, f"{parser.prog}: error: {error}\n")
-    return 0
+    return code
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """The parser of all commands. Only the named one gets its options, for that imports what it needs."""
     parser = argparse.ArgumentParser(
-        prog="python -m tinytransformer", description="The Transformer, piece by piece: corpora, training, translation."
+        prog="python -m tinytransformer",
+        description="The Transformer, piece by piece: corpora, training, translation, classroom.",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, help in COMMANDS.items():

@@ -32,7 +32,15 @@ ORDER = {
         "model_exercises batch_exercises loss_exercises search_exercises beam_exercises bleu_exercises "
         "role_exercises alignment_exercises silence_exercises bpe_exercises corpus_exercises checks"
     ).split(),
-    "commands": ["corpus", "download", "translate", "explore", "train", "average", "evaluate"],
+    "teaching.grading": (
+        "watch tasks wire inside box answers submissions scoring feedback book course reports classroom"
+    ).split(),
+    "teaching.assignments": (
+        "telling recorded attention_tasks mask_tasks audit_tasks band_tasks stream_tasks head_tasks position_tasks "
+        "layer_tasks decoder_tasks schedule_tasks loss_tasks batch_tasks run_tasks search_tasks table_tasks bleu_tasks "
+        "inside_tasks antecedent_tasks assignment1 assignment2 assignment3 assignment4"
+    ).split(),
+    "commands": "corpus download translate explore train average evaluate precheck classroom grade".split(),
     "front": ["cli", "__main__"],
 }
 ROOMS = [room for room in ORDER if room not in ("", "front")]
