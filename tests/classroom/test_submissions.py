@@ -7,6 +7,7 @@ import pytest
 
 from classroom.support_classroom import PUBLIC, blank, filled, right, store
 from tinytransformer.cli import main
+from tinytransformer.teaching.grading.answers import stub
 from tinytransformer.teaching.grading.submissions import FILE_BYTES, Submission, SubmissionError, read, read_notebook
 
 NAME = "assignment1"
@@ -36,6 +37,22 @@ def test_an_untouched_copy_has_every_cell(tmp_path):
     assert set(submission.answers) == {task.name for task in PUBLIC[NAME]}
     names = [*(task.name for task in PUBLIC[NAME]), "reflection"]
     assert told(submission) == [f"note, {name}: not attempted yet" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("text", "empty"),
+    [
+        ("def f(x):\n    raise NotImplementedError", True),
+        ('def f(x):\n    """Doc."""\n    # YOUR CODE HERE\n    raise NotImplementedError()', True),
+        ("def f(x):\n    return x\n    # YOUR CODE HERE\n    raise NotImplementedError", False),
+        ("def f(x):\n    return x\n\n\ndef g(x):\n    raise NotImplementedError", False),
+        ("def f(x):\n    raise NotImplementedError\n\n\ndef f(x):\n    return x", False),
+        ("def f(x): return +", False),
+    ],
+    ids=range(6),
+)
+def test_only_an_untouched_function_counts_as_empty(text, empty):
+    assert stub(text, "f") is empty
 
 
 def test_a_good_copy_has_nothing_to_tell(solved, tmp_path):

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
             serious = True
             continue
         answers, tasks = submission.answers, len(submission.assignment.tasks)
-        attempted = sum(not stub(text) for text in answers.values())
+        attempted = sum(not stub(text, name) for name, text in answers.items())
         print(f"{path}: {submission.assignment.name}, {len(answers)} of {tasks} answers found, {attempted} attempted")
         for finding in submission.findings:
             print(f"  {clean(finding, 500)}")

@@ -41,9 +41,16 @@ def defined(text: str) -> set[str]:
     return found
 
 
-def stub(text: str) -> bool:
-    """Whether a cell is still as it was handed out."""
-    return "raise NotImplementedError" in text and "YOUR CODE HERE" in text
+def stub(text: str, name: str) -> bool:
+    """Whether a function is still as it was handed out: nothing but its docstring and `raise NotImplementedError`."""
+    try:
+        body = [node.body for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    except NO_PYTHON:
+        return False
+    if len(body) != 1:
+        return False
+    statements = [node for node in body[0] if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
+    return len(statements) == 1 and ast.unparse(statements[0]).removesuffix("()") == "raise NotImplementedError"
 
 
 def about_answer(task: Task, setup: str, text: str) -> list[Finding]:
@@ -53,7 +60,7 @@ def about_answer(task: Task, setup: str, text: str) -> list[Finding]:
     except NO_PYTHON as error:
         line = getattr(error, "lineno", None)
         return [Finding(task.name, "this cell is not valid Python" + (f": look at line {line}" if line else ""))]
-    if stub(text):
+    if stub(text, task.name):
         return [Finding(task.name, NOT_ATTEMPTED)]
     found = []
     if absent := sorted(_imports(tree) - set(task.package)):

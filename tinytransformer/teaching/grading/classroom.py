@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 import tinytransformer.teaching.grading.feedback as feedback
-from tinytransformer.teaching.grading.answers import Finding
+from tinytransformer.teaching.grading.answers import Finding, stub
 from tinytransformer.teaching.grading.box import Limits
 from tinytransformer.teaching.grading.course import Course, CourseError, write
 from tinytransformer.teaching.grading.reports import publish
@@ -71,6 +71,8 @@ def grade_submission(submission: Submission, student: str, secret: str, limits: 
         if task.name not in submission.answers:
             messages = tuple(submission.problems(task.name))
             graded.append(Graded(task.name, 0.0, task.points, "needs a person", messages=messages))
+        elif stub(submission.answers[task.name], task.name):
+            graded.append(Graded(task.name, 0.0, task.points, "not attempted"))
         elif left <= 0:
             message = f"not run: the answers before it took the {SUBMISSION_SECONDS:g} seconds of the whole submission"
             graded.append(Graded(task.name, 0.0, task.points, "needs a person", messages=(message,)))
