@@ -25,6 +25,7 @@ from tinytransformer.teaching.grading.scoring import Graded, judge_outcome
 from tinytransformer.teaching.grading.submissions import SubmissionError
 from tinytransformer.teaching.grading.tasks import Case, Task
 
+pytestmark = pytest.mark.box
 X = torch.tensor([1.0, 2.0, 4.0])
 CASES = (Case("three numbers", (X,)), Case("other numbers", (X + 3,)))
 TASK = Task(Exercise("halves", lambda x: x / 2, lambda: [(X,)]), points=10, minutes=5, hidden=lambda seed: CASES)
@@ -47,19 +48,8 @@ def returned(answer: str, limits: Limits = QUICK) -> object:
     return outcome.lines[0]["answer"]
 
 
-def test_without_bubblewrap_it_is_said_loudly(monkeypatch):
-    monkeypatch.setattr(box, "bubblewrap", lambda: None)
-    assert "NOT PROTECTED" in box.unprotected()
-    assert graded("def halves(x): return x / 2").status == "correct"
-    assert graded("def halves(x):\n    while True: pass", Limits(seconds=2.0, cpu_seconds=1.0)).points == 0
-
-
-@pytest.mark.box
 def test_with_bubblewrap_nothing_is_unprotected():
     assert box.unprotected() == ""
-
-
-pytestmark = pytest.mark.box
 
 
 def test_an_honest_answer_gets_its_points():

@@ -135,12 +135,16 @@ def fill(folder: Path, modules: Sequence[str]) -> None:
     """Put our program and the allowed modules of the package into a folder; the rooms' front doors are left empty."""
     for name in ("inside.py", "wire.py", "watch.py"):
         shutil.copy(HERE / name, folder / name)
+    # Even empty it stands before any installed copy, where there is no box to hide that one.
+    rooms = [folder / "tinytransformer"]
     for module in modules:
-        path = folder / "tinytransformer" / Path(*module.split(".")).with_suffix(".py")
+        path = rooms[0].joinpath(*module.split(".")).with_suffix(".py")
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(PACKAGE / path.relative_to(folder / "tinytransformer"), path)
-        for room in path.relative_to(folder).parents[:-1]:
-            (folder / room / "__init__.py").touch()
+        shutil.copy(PACKAGE / path.relative_to(rooms[0]), path)
+        rooms += [room for room in path.parents if rooms[0] in room.parents]
+    for room in rooms:
+        room.mkdir(exist_ok=True)
+        (room / "__init__.py").touch()
 
 
 def job(task: Task, setup: str, answer: str, cases: Sequence[tuple], limits: Limits) -> bytes:
