@@ -171,7 +171,7 @@ def grade_class(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    publish(course, assignments)
+    publish(course, assignments, [one for one in results if one["assignment"] is None])
     return sorted(results, key=lambda one: one["student"])
 
 

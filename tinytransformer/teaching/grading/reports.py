@@ -11,9 +11,13 @@ from tinytransformer.teaching.grading.course import Course, CourseError, write
 from tinytransformer.teaching.grading.tasks import Assignment
 
 
-def publish(course: Course, assignments: Sequence[Assignment]) -> None:
-    """From everything graded so far: reflections to be read, nbgrader's book, feedback pages, ``grades.csv``."""
-    rows = []
+def publish(course: Course, assignments: Sequence[Assignment], lost: Sequence[dict] = ()) -> None:
+    """From everything graded so far: reflections to be read, nbgrader's book, feedback pages, ``grades.csv``. What
+    could not be graded has its line there, too, without points."""
+    rows = [
+        {"student": one["student"], "needs a person": f"NOT GRADED: {feedback.clean(one['problem'], 300)}"}
+        for one in lost
+    ]
     with book.opened(course.folder) as opened:
         for assignment in assignments:
             results = graded_results(course, assignment.name)
