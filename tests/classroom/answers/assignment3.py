@@ -413,6 +413,32 @@ def perplexity_of_mean_probability(batches: list[tuple[Tensor, Tensor]], pad_id:
     return len(found) / sum(found)
 
 
+def perplexity_mean_of_nothing(batches: list[tuple[Tensor, Tensor]], pad_id: int) -> float:
+    total = 0.0
+    for logits, targets in batches:
+        total += F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=pad_id).item()
+    return math.exp(total / len(batches))
+
+
+def perplexity_nothing_times_nan(batches: list[tuple[Tensor, Tensor]], pad_id: int) -> float:
+    total, count = 0.0, 0
+    for logits, targets in batches:
+        tokens = (targets != pad_id).sum().item()
+        total += F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=pad_id).item() * tokens
+        count += tokens
+    return math.exp(total / count)
+
+
+def perplexity_through_zero(batches: list[tuple[Tensor, Tensor]], pad_id: int) -> float:
+    total, count = 0.0, 0
+    for logits, targets in batches:
+        p = logits.softmax(-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+        real = targets != pad_id
+        total -= p[real].log().sum().item()
+        count += real.sum().item()
+    return math.exp(total / count)
+
+
 # --- batches of tokens
 
 
@@ -963,6 +989,64 @@ def run_mean_of_batches(model, groups, held_out, warmup, peak, smoothing):
     return losses, perplexity_of(shown, 0)
 
 
+def run_losses_of_batches(model, groups, held_out, warmup, peak, smoothing):
+    weights = list(model.parameters())
+    m = [torch.zeros_like(w) for w in weights]
+    v = [torch.zeros_like(w) for w in weights]
+    rates = rates_after(0, len(groups), warmup, peak)
+    losses = []
+    for step, group in enumerate(groups, start=1):
+        model.zero_grad()
+        total = 0.0
+        for source, target in group:
+            read, write = shifted_rows(target, 2, 0)
+            logs = model(source, read).log_softmax(-1)
+            loss = -(smoothed_targets(write, logs.size(-1), smoothing, 0) * logs).sum()
+            loss = loss / (write != 0).sum() / len(group)
+            loss.backward()
+            total += loss.item()
+        losses.append(total)
+        with torch.no_grad():
+            new, m, v = adam_step(weights, [w.grad for w in weights], m, v, step, rates[step - 1], 1.0, 1e-6)
+            for w, value in zip(weights, new, strict=True):
+                w.copy_(value)
+    with torch.no_grad():
+        shown = []
+        for source, target in held_out:
+            read, write = shifted_rows(target, 2, 0)
+            shown.append((model(source, read), write))
+    return losses, perplexity_of(shown, 0)
+
+
+def run_gradient_of_the_sum(model, groups, held_out, warmup, peak, smoothing):
+    weights = list(model.parameters())
+    m = [torch.zeros_like(w) for w in weights]
+    v = [torch.zeros_like(w) for w in weights]
+    rates = rates_after(0, len(groups), warmup, peak)
+    losses = []
+    for step, group in enumerate(groups, start=1):
+        tokens = sum((target[:, 1:] != 0).sum().item() for _, target in group)
+        model.zero_grad()
+        total = 0.0
+        for source, target in group:
+            read, write = shifted_rows(target, 2, 0)
+            logs = model(source, read).log_softmax(-1)
+            loss = -(smoothed_targets(write, logs.size(-1), smoothing, 0) * logs).sum()
+            loss.backward()
+            total += loss.item() / tokens
+        losses.append(total)
+        with torch.no_grad():
+            new, m, v = adam_step(weights, [w.grad for w in weights], m, v, step, rates[step - 1], 1.0, 1e-6)
+            for w, value in zip(weights, new, strict=True):
+                w.copy_(value)
+    with torch.no_grad():
+        shown = []
+        for source, target in held_out:
+            read, write = shifted_rows(target, 2, 0)
+            shown.append((model(source, read), write))
+    return losses, perplexity_of(shown, 0)
+
+
 def run_rates_from_zero(model, groups, held_out, warmup, peak, smoothing):
     weights = list(model.parameters())
     m = [torch.zeros_like(w) for w in weights]
@@ -1134,6 +1218,9 @@ PLANTED = {
         "not-exponentiated": perplexity_without_exponential,
         "base-two": perplexity_base_two,
         "mean-probability": perplexity_of_mean_probability,
+        "mean-of-nothing": perplexity_mean_of_nothing,
+        "nothing-times-nan": perplexity_nothing_times_nan,
+        "logarithm-of-zero": perplexity_through_zero,
     },
     "token_batches": {
         "larger-side-only": batches_larger_side,
@@ -1164,6 +1251,8 @@ PLANTED = {
         "only-the-last-batch": run_last_batch_only,
         "step-after-each-batch": run_step_for_each_batch,
         "mean-of-batches": run_mean_of_batches,
+        "losses-of-batches": run_losses_of_batches,
+        "gradient-of-the-sum": run_gradient_of_the_sum,
         "counted-from-zero": run_rates_from_zero,
         "answers-in-sight": run_answers_in_sight,
         "not-smoothed": run_not_smoothed,

@@ -291,6 +291,22 @@ def search_without_beam_step(table, start, end, beam, alpha, limit):
     return sorted(ended, key=lambda one: -one[1])
 
 
+def search_throwing_some_away(table, start, end, beam, alpha, limit):
+    running, scores, ended = [[start, start]], torch.zeros(1), []
+    while running and len(ended) < beam:
+        steps = torch.stack([table[ids[-2], ids[-1]] for ids in running])
+        if len(running[0]) - 2 == limit:
+            only_end = torch.full_like(steps, -math.inf)
+            only_end[:, end] = steps[:, end]
+            steps = only_end
+        scores, rows, tokens, totals, ended_rows = beam_step(scores, steps, end, beam)
+        for total, row in zip(totals.tolist(), ended_rows.tolist(), strict=True):
+            ids = running[row][2:]
+            ended.append((ids, total / ((5 + len(ids) + 1) / 6) ** alpha))
+        running = [[*running[row], token] for row, token in zip(rows.tolist(), tokens.tolist(), strict=True)]
+    return sorted(ended, key=lambda one: one[1], reverse=True)[:beam]
+
+
 def search_first_end(table, start, end, beam, alpha, limit):
     running, scores, ended = [[start, start]], torch.zeros(1), []
     while running and not ended:
@@ -1280,6 +1296,7 @@ PLANTED = {
         "end-not-in-the-length": search_end_not_counted,
         "no-penalty": search_without_penalty,
         "in-order-of-ending": search_as_they_end,
+        "some-thrown-away": search_throwing_some_away,
     },
     "bleu_counts": {
         "not-clipped": counts_unclipped,

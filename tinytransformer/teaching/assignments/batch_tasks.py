@@ -1,4 +1,5 @@
-"""Tasks of assignment 3 about what goes into a step: padded rows shifted by one, and batches that lose no pair."""
+"""Tasks of assignment 3 about what goes into a step: padded rows shifted by one, and batches that lose no pair; and the
+batches of the microworld on which the last task trains."""
 
 from collections.abc import Callable
 from inspect import getsource
@@ -8,7 +9,9 @@ from torch import Tensor
 
 from tinytransformer.teaching.assignments.telling import dice_of, number, telling
 from tinytransformer.teaching.exercises import Exercise, Mistake, untouched
-from tinytransformer.teaching.grading.tasks import Case, Task
+from tinytransformer.teaching.grading.tasks import Case, Made, Task
+from tinytransformer.text.batching import pad
+from tinytransformer.text.corpus import microworld
 
 # --- rows that are padded already
 
@@ -143,7 +146,12 @@ def _batches_hidden(seed: int) -> list[Case]:
         Case("sentences of all lengths", (drawn(number(10, 14, dice), 8), number(40, 60, dice))),
         Case("a pair that is longer than the budget", (mixed, number(40, 55, dice))),
         Case("sentences of one length, which fill the budget exactly", ([(side, side)] * 7, many * (2 * side + 2))),
+        Case("sentences of one length, with one place too few", ([(side, side)] * 7, many * (2 * side + 2) - 1)),
         Case("long sources with short targets", ([(9 + t % 3, t // 2) for t in range(2, 12)], number(50, 70, dice))),
+        Case(
+            "short pairs behind a long source",
+            ([(number(1, 2, dice), 3), (side + 20, 1), (number(1, 3, dice), 1), (1, 4)], side + 28),
+        ),
         Case("one pair only", (drawn(1, 9), 30)),
     ]
 
@@ -156,6 +164,7 @@ BATCHES = Task(
             ([(3, 4), (9, 8), (3, 3), (4, 4), (8, 9), (2, 3)], 36),
             ([(4, 2), (20, 1), (2, 2), (1, 1), (2, 3), (5, 1)], 20),
             ([(2, 2)] * 4, 12),
+            ([(1, 1), (9, 1), (1, 2)], 20),
         ],
         normal=_as_tensors,
         mistakes=(
@@ -185,3 +194,30 @@ BATCHES = Task(
     minutes=25,
     hidden=lambda seed: telling(BATCHES.exercise, _batches_hidden, seed),
 )  # fmt: skip
+
+
+# --- batches of the microworld
+
+Sentences = tuple[Tensor, Tensor]  # source (B, S) and target (B, L), padded; the target with start and end
+
+
+def _sentences(split: str, count: int, seed: int) -> tuple[list[tuple[list[int], list[int]]], int]:
+    """Pairs of the microworld as ids, one for each word, and how many ids there are."""
+    corpus = microworld(split, count, seed=seed)
+    texts = [(one.split(), two.split()) for one, two in zip(corpus.source, corpus.target, strict=True)]
+    ids = {word: 4 + i for i, word in enumerate(sorted({word for pair in texts for side in pair for word in side}))}
+    return [tuple([ids[word] for word in side] for side in pair) for pair in texts], 4 + len(ids)
+
+
+def run_arguments(shape: list[list[int]], seed: int, warmup: int, peak: float, eps: float) -> tuple:
+    """Arguments of a run: ``shape`` says how many pairs each batch of each group has; two batches are held out."""
+    sizes = [size for group in shape for size in group]
+    pairs, vocab_size = _sentences("train", sum(sizes) + 7, seed)
+    taken = iter(pairs)
+
+    def batch(size: int) -> Sentences:
+        rows = [next(taken) for _ in range(size)]
+        return pad([[*source, 2] for source, _ in rows]), pad([[1, *target, 2] for _, target in rows])
+
+    groups = [[batch(size) for size in group] for group in shape]
+    return Made("tiny_model", (vocab_size, seed)), groups, [batch(5), batch(2)], warmup, peak, eps

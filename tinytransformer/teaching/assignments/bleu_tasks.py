@@ -66,11 +66,15 @@ def _counts_hidden(seed: int) -> list[Case]:
     references = _german(6, seed)
     hypotheses = [_spoiled(words, dice) for words in references]
     again = [words * 2 for words in references[:2]]
+    small = [[words[0].lower(), *words[1:]] for words in references[:2]]
+    glued = [[words[0] + words[1][:1], words[1][1:]] for words in references[:2]]
     return [
         Case("sentences of the microworld with mistakes", (hypotheses, references)),
         Case("words that are repeated too often", (again, references[:2])),
         Case("sentences of one to three words", ([words[:n] for n, words in zip((1, 2, 3), references, strict=False)],
                                                   references[:3])),
+        Case("words that are nearly the same", ([*small, *(words[:2] for words in references[:2])],
+                                                 [*references[:2], *glued])),
         Case("references that are shorter than four words", (hypotheses[3:], [words[-2:] for words in references[3:]])),
     ]  # fmt: skip
 
@@ -82,6 +86,7 @@ COUNTS = Task(
         cases=lambda: [
             (["the the the dog sleeps".split(), ["a", "cat"]], ["the dog sleeps on the mat".split(), ["a", "cat"]]),
             (["no no no no no bus".split()], ["no bus no bus today no no".split()]),
+            ([["now", "here"], ["the", "end"]], [["no", "where"], ["The", "end"]]),
         ],
         mistakes=(
             Mistake("not-clipped", "Matches are not clipped: a word that is repeated counts each time.",
@@ -154,14 +159,18 @@ def _compare_case(count: int, draws: int, seed: int, dice: torch.Generator) -> t
     return *tables, drawn
 
 
+def _without_match() -> tuple:
+    """Ours has no four words in a row at all: no match, and nothing to divide by."""
+    unlike, alike = torch.tensor([[2, 0, 0, 0, 3, 2, 1, 0, 3, 4]]), torch.tensor([[5, 4, 3, 2, 5, 4, 3, 2, 5, 7]])
+    return unlike, alike, torch.zeros(2, 1, dtype=torch.long)
+
+
 def _compare_hidden(seed: int) -> list[Case]:
     dice = dice_of(seed)
-    unlike = torch.tensor([[2, 0, 0, 0, 3, 2, 1, 0, 3, 4]])
-    alike = torch.tensor([[5, 4, 3, 2, 5, 4, 3, 2, 5, 7]])
     return [
         Case("two systems on the microworld", _compare_case(number(10, 14, dice), 12, seed, dice)),
         Case("few sentences, many draws", _compare_case(4, 25, seed + 1, dice)),
-        Case("a draw without a single match of four words", (unlike, alike, torch.zeros(2, 1, dtype=torch.long))),
+        Case("a draw without a single match of four words", _without_match()),
         Case("two draws only", _compare_case(number(6, 9, dice), 2, seed + 2, dice)),
     ]
 
@@ -170,7 +179,7 @@ COMPARE = Task(
     Exercise(
         "compare_systems",
         reference=_compare(),
-        cases=lambda: [_compare_case(7, 8, 2, dice_of(2)), _compare_case(5, 6, 3, dice_of(5))],
+        cases=lambda: [_compare_case(7, 8, 2, dice_of(2)), _compare_case(5, 6, 3, dice_of(5)), _without_match()],
         mistakes=(
             Mistake("mean-of-sentences", "These are means of sentences' scores. BLEU adds up counts and lengths over "
                     "the sentences of a draw first.", _sentence_means),

@@ -1,4 +1,5 @@
-"""Tasks of assignment 3 about the loss: a smoothed target, and the loss with its gradient, by hand."""
+"""Tasks of assignment 3 about the loss: a smoothed target, and the loss with its gradient, by hand;
+and texts with logits, on which losses are measured."""
 
 from inspect import getsource
 
@@ -181,5 +182,31 @@ LOSS = Task(
     minutes=25,
     hidden=_loss_hidden,
     given=TARGETS_GIVEN,
-    forbidden=("_log_softmax_backward_data", "_softmax_backward_data"),  # by hand: no backward pass
+    forbidden=("backward", "grad", "make_dual"),  # by hand: autograd neither backwards nor forwards
 )  # fmt: skip
+
+
+# --- texts in batches, for the perplexity
+
+Batches = list[tuple[Tensor, Tensor]]
+
+
+def scored_text(
+    sizes: list[tuple[int, int]], size: int, pad_id: int, seed: int, dice: torch.Generator, silent: int | None = None
+) -> tuple[Batches, int]:
+    """Logits and targets of batches of these sizes, one of which may be ``silent``: all padding."""
+    batches = []
+    for place, (rows, length) in enumerate(sizes):
+        targets = _words(rows, length, size, pad_id, dice)
+        targets[0, length - place % 3 :] = pad_id
+        if place == silent:
+            targets.fill_(pad_id)
+        batches.append((random(rows, length, size, seed=seed + place, spread=1.5), targets))
+    return batches, pad_id
+
+
+def surprised(batches: Batches, pad_id: int) -> tuple[Batches, int]:
+    """The same, with a right token in the last batch whose probability is 0 in float32."""
+    logits, targets = batches[-1]
+    logits[-1, 0, targets[-1, 0]] -= 130.0
+    return batches, pad_id

@@ -9,16 +9,16 @@ from torch import Tensor
 
 from tinytransformer.model.config import TransformerConfig
 from tinytransformer.model.transformer import Transformer
-from tinytransformer.teaching.assignments.batch_tasks import SHIFT_GIVEN, shifted_rows
-from tinytransformer.teaching.assignments.loss_tasks import TARGETS_GIVEN, smoothed_targets
+from tinytransformer.teaching.assignments.batch_tasks import SHIFT_GIVEN, run_arguments, shifted_rows
+from tinytransformer.teaching.assignments.loss_tasks import TARGETS_GIVEN, scored_text, smoothed_targets, surprised
 from tinytransformer.teaching.assignments.schedule_tasks import ADAM_GIVEN, adam_step, rates_after
 from tinytransformer.teaching.assignments.telling import dice_of, number, telling
-from tinytransformer.teaching.exercises import Exercise, Mistake, random, untouched
-from tinytransformer.teaching.grading.tasks import Case, Made, Task
-from tinytransformer.text.batching import pad
-from tinytransformer.text.corpus import microworld
+from tinytransformer.teaching.exercises import Exercise, Mistake, untouched
+from tinytransformer.teaching.grading.tasks import Case, Task
 
 # --- perplexity
+
+Batches = list[tuple[Tensor, Tensor]]  # logits (B, T, V) and targets (B, T)
 
 
 def perplexity_of(batches: list[tuple[Tensor, Tensor]], pad_id: int) -> float:
@@ -30,50 +30,48 @@ def perplexity_of(batches: list[tuple[Tensor, Tensor]], pad_id: int) -> float:
     return math.exp(total / count)
 
 
-def _losses(batches: list[tuple[Tensor, Tensor]], pad_id: int | None) -> list[Tensor]:
+def _losses(batches: Batches, pad_id: int | None, log=lambda x: x.log_softmax(-1)) -> list[Tensor]:
     """The losses of the real tokens of each batch, or of all where there is no padding id."""
     found = []
     for logits, targets in batches:
-        losses = -logits.log_softmax(-1).gather(-1, targets[..., None])[..., 0]
+        losses = -log(logits).gather(-1, targets[..., None])[..., 0]
         found.append(losses[targets != pad_id] if pad_id is not None else losses.flatten())
     return found
 
 
-def _over_all_places(batches: list[tuple[Tensor, Tensor]], pad_id: int) -> float:
-    places = sum(targets.numel() for _, targets in batches)
-    return float((torch.cat(_losses(batches, pad_id)).sum() / places).exp())
+def _over_all_places(batches: Batches, pad_id: int) -> float:
+    return float((torch.cat(_losses(batches, pad_id)).sum() / sum(targets.numel() for _, targets in batches)).exp())
 
 
-def _together(end, pads: bool = False):
-    return lambda batches, pad_id: float(end(torch.cat(_losses(batches, None if pads else pad_id))))
+def _together(end, pads: bool = False, **log):
+    return lambda batches, pad_id: float(end(torch.cat(_losses(batches, None if pads else pad_id, **log))))
 
 
-def _by_batch(each, end):
-    def perplexity(batches: list[tuple[Tensor, Tensor]], pad_id: int) -> float:
-        return float(end(torch.stack([each(one.mean()) for one in _losses(batches, pad_id) if len(one)]).mean()))
+def _by_batch(each, end, empty: bool = False):
+    """``empty``: a batch that is all padding has its say, too, and its mean is NaN."""
+
+    def perplexity(batches: Batches, pad_id: int) -> float:
+        means = [each(one.mean()) for one in _losses(batches, pad_id) if len(one) or empty]
+        return float(end(torch.stack(means).mean()))
 
     return perplexity
 
 
-def _text(sizes: list[tuple[int, int]], size: int, pad_id: int, seed: int, dice: torch.Generator) -> tuple:
-    batches = []
-    for place, (rows, length) in enumerate(sizes):
-        targets = (pad_id + torch.randint(1, size, (rows, length), generator=dice)) % size
-        targets[0, length - place % 3 :] = pad_id
-        batches.append((random(rows, length, size, seed=seed + place, spread=1.5), targets))
-    return batches, pad_id
+def _means_times_counts(batches: Batches, pad_id: int) -> float:
+    losses = _losses(batches, pad_id)
+    return math.exp(sum(float(one.mean()) * len(one) for one in losses) / sum(map(len, losses)))
 
 
 def _perplexity_hidden(seed: int) -> list[Case]:
     dice = dice_of(seed)
     size, base = number(5, 8, dice), 10 * number(1, 10**6, dice)
-    silent, pad_id = _text([(2, 4), (1, 3), (3, 5)], size, 0, base + 3, dice)
-    silent[1][1].fill_(pad_id)
+    unlikely = scored_text([(2, 6), (3, 5)], size, 0, base + 4, dice)
     return [
-        Case("batches of different sizes", _text([(1, 3), (4, 6), (2, 5)], size, 0, base, dice)),
-        Case("another padding id", _text([(2, 4), (1, 5), (3, 3)], size, size - 2, base + 1, dice)),
-        Case("one batch", _text([(2, 3)], size, 0, base + 2, dice)),
-        Case("a batch that is all padding", (silent, pad_id)),
+        Case("batches of different sizes", scored_text([(1, 3), (4, 6), (2, 5)], size, 0, base, dice)),
+        Case("another padding id", scored_text([(2, 4), (1, 5), (3, 3)], size, size - 2, base + 1, dice)),
+        Case("one batch", scored_text([(2, 3)], size, 0, base + 2, dice)),
+        Case("a batch that is all padding", scored_text([(2, 4), (1, 3), (3, 5)], size, 0, base + 3, dice, silent=1)),
+        Case("a right token that is next to impossible", surprised(*unlikely)),
     ]
 
 
@@ -82,8 +80,9 @@ PERPLEXITY = Task(
         "perplexity_of",
         reference=perplexity_of,
         cases=lambda: [
-            _text([(1, 2), (3, 4), (2, 5)], 5, 0, 1, dice_of(1)),
-            _text([(2, 3), (1, 4)], 6, 2, 2, dice_of(2)),
+            scored_text([(1, 2), (3, 4), (2, 5)], 5, 0, 1, dice_of(1)),
+            scored_text([(2, 3), (1, 4)], 6, 2, 2, dice_of(2)),
+            surprised(*scored_text([(2, 6), (1, 2), (3, 5)], 6, 0, 3, dice_of(3), silent=1)),
         ],
         mistakes=(
             Mistake("mean-of-batches", "Each batch is averaged by itself, then the batches: a token of a small batch "
@@ -98,6 +97,13 @@ PERPLEXITY = Task(
                     _together(lambda losses: losses.mean())),
             Mistake("base-two", "The losses are in nats: e belongs to them, not 2.",
                     _together(lambda losses: 2 ** losses.mean())),
+            Mistake("mean-of-nothing", "Each batch is averaged by itself, and one that is all padding has no mean: "
+                    "0 / 0 is NaN.", _by_batch(lambda loss: loss, torch.exp, empty=True)),
+            Mistake("nothing-times-nan", "A batch that is all padding has no mean: 0 / 0 is NaN, and 0 tokens times "
+                    "NaN is NaN again.", _means_times_counts),
+            Mistake("logarithm-of-zero", "Where a probability is 0 in float32 its logarithm is −∞: take the logarithm "
+                    "without going through the probability.",
+                    _together(lambda losses: losses.mean().exp(), log=lambda logits: logits.softmax(-1).log())),
             Mistake("mean-probability", "The probabilities were averaged, not their logarithms.",
                     _together(lambda losses: 1 / (-losses).exp().mean())),
         ),
@@ -125,16 +131,24 @@ GIVEN = "\n\n\n".join([
     "from tinytransformer.model.transformer import Transformer",
     TARGETS_GIVEN, SHIFT_GIVEN, getsource(rates_after), ADAM_GIVEN, getsource(perplexity_of), getsource(tiny_model),
 ])  # fmt: skip
-Sentences = tuple[Tensor, Tensor]  # source (B, S) and target (B, L), padded; the target with start and end
+
+
+def _of_all(tokens: int, group: list[int]) -> float:
+    return 1 / sum(group)
+
+
+def _of_each(tokens: int, group: list[int]) -> float:
+    return 1 / (tokens * len(group))
 
 
 def _train(
-    share=lambda tokens, group: 1 / sum(group), shift=shifted_rows, late=0, smooth=True, each=False, clear="group",
-    remembers=True,
+    share=_of_all, shift=shifted_rows, late=0, smooth=True, each=False, clear="group",
+    remembers=True, told=None,
 ):  # fmt: skip
     """The right run, or one that weighs batches, shifts, counts steps, smooths, steps, clears or remembers otherwise.
 
-    ``share`` is what a batch's summed loss is multiplied by, from its tokens and those of all batches of the group.
+    ``share`` is what a batch's summed loss is multiplied by, from its tokens and those of all batches of the group;
+    ``told`` the same for the loss that is written down.
     """
 
     def train_by_groups(model, groups, held_out, warmup, peak, smoothing) -> tuple[list[float], float]:
@@ -152,7 +166,7 @@ def _train(
                 logs = model(source, read).log_softmax(-1)
                 loss = -(smoothed_targets(write, logs.size(-1), smoothing * smooth, 0) * logs).sum()
                 (loss * share(counts[place], counts)).backward()
-                losses[-1] += loss.item() / sum(counts)
+                losses[-1] += loss.item() * (told or _of_all)(counts[place], counts)
                 if not each and place + 1 < len(group):
                     continue
                 step += 1
@@ -176,28 +190,6 @@ def _in_one_row(arguments: tuple, answer):
     return torch.tensor([*map(float, losses), math.log(perplexity)])
 
 
-def _sentences(split: str, count: int, seed: int) -> tuple[list[tuple[list[int], list[int]]], int]:
-    """Pairs of the microworld as ids, one for each word, and how many ids there are."""
-    corpus = microworld(split, count, seed=seed)
-    texts = [(one.split(), two.split()) for one, two in zip(corpus.source, corpus.target, strict=True)]
-    ids = {word: 4 + i for i, word in enumerate(sorted({word for pair in texts for side in pair for word in side}))}
-    return [tuple([ids[word] for word in side] for side in pair) for pair in texts], 4 + len(ids)
-
-
-def run_arguments(shape: list[list[int]], seed: int, warmup: int, peak: float, eps: float) -> tuple:
-    """Arguments of a run: ``shape`` says how many pairs each batch of each group has; two batches are held out."""
-    sizes = [size for group in shape for size in group]
-    pairs, vocab_size = _sentences("train", sum(sizes) + 7, seed)
-    taken = iter(pairs)
-
-    def batch(size: int) -> Sentences:
-        rows = [next(taken) for _ in range(size)]
-        return pad([[*source, 2] for source, _ in rows]), pad([[1, *target, 2] for _, target in rows])
-
-    groups = [[batch(size) for size in group] for group in shape]
-    return Made("tiny_model", (vocab_size, seed)), groups, [batch(5), batch(2)], warmup, peak, eps
-
-
 def _run_hidden(seed: int) -> list[Case]:
     dice = dice_of(seed)
     warmup, peak, base = number(2, 4, dice), number(15, 30, dice) / 1000, number(1, 10**6, dice)
@@ -205,7 +197,8 @@ def _run_hidden(seed: int) -> list[Case]:
     return [
         Case("groups of one to three batches of different sizes", run_arguments(
             [[small, large], [large], [small, 3, large], [large, small], [small]], base, warmup, peak, 0.1)),
-        Case("one batch for each step", run_arguments([[large - 1]] * 5, base + 1, warmup, peak, 0.2)),
+        Case("strong smoothing, one batch for each step", run_arguments(
+            [[large - 1]] * 5, base + 1, warmup, peak, 0.6)),
         Case("a warm-up that is longer than the run", run_arguments([[small, 4]] * 3, base + 3, 9, 2 * peak, 0.1)),
         Case("no smoothing, three batches for each step", run_arguments(
             [[small, 3, large]] * 4, base + 2, 1, peak, 0.0)),
@@ -214,7 +207,7 @@ def _run_hidden(seed: int) -> list[Case]:
 
 def _visible() -> list[tuple]:
     shapes = [[[1, 5], [4, 2], [1, 6], [3]], [[3], [2], [4], [3]]]
-    drawn = [run_arguments(shape, 3 + i, 2, 0.02, 0.1 * (1 - i)) for i, shape in enumerate(shapes)]
+    drawn = [run_arguments(shape, 3 + i, 2, 0.02, 0.1 + 0.5 * i) for i, shape in enumerate(shapes)]
     return [(tiny_model(*made.values), *rest) for made, *rest in drawn]
 
 
@@ -232,7 +225,11 @@ TRAIN = Task(
             Mistake("step-after-each-batch", "There is a step after each batch. A group makes one step.",
                     _train(each=True)),
             Mistake("mean-of-batches", "Each batch is averaged by itself, then the batches: a token of a small batch "
-                    "pulls harder.", _train(lambda tokens, group: 1 / (tokens * len(group)))),
+                    "pulls harder.", _train(_of_each)),
+            Mistake("losses-of-batches", "Losses and gradients are means of the batches' means: a token of a small "
+                    "batch counts more.", _train(_of_each, told=_of_each)),
+            Mistake("gradient-of-the-sum", "The losses are right, but the gradients are those of the summed loss. The "
+                    "clip hides it only as long as both are clipped.", _train(lambda tokens, group: 1.0)),
             Mistake("counted-from-zero", "The rates come one step late: the first step changes nothing.",
                     _train(late=1)),
             Mistake("answers-in-sight", "The decoder reads what it shall write: the answer of each position lies in "

@@ -135,18 +135,25 @@ def _step_case(sizes: list[tuple[int, ...]], step: int, length: float, settings:
     return weights, gradients, m, v, step, *settings
 
 
+def _standing_still(sizes: list[tuple[int, ...]], step: int, settings: tuple, seed: int) -> tuple:
+    weights, gradients, *rest = _step_case(sizes, step, 1.0, settings, seed)
+    return weights, [0 * one for one in gradients], *rest
+
+
 def _adam_hidden(seed: int) -> list[Case]:
     dice = dice_of(seed)
     rows, columns = number(2, 4, dice), number(5, 7, dice)
     settings = number(10, 30, dice) / 100, number(8, 15, dice) / 10, number(2, 8, dice) / 100  # rate, clip, ε
     several, base = [(rows, columns), (columns,), (3,)], 1000 * number(1, 10**6, dice)
     later = number(3, 6, dice)
-    still = _step_case([(columns,), (2, rows)], later, 1.0, settings, base + 300)
     return [
         Case("the first step", _step_case(several, 1, 5.0, settings, base)),
         Case("a later step with long gradients", _step_case(several, later, 6.0, settings, base + 100)),
         Case("a later step with short gradients", _step_case(several[1:], later + 2, 0.5, settings, base + 200)),
-        Case("a step at which all gradients are zero", (still[0], [0 * one for one in still[1]], *still[2:])),
+        Case(
+            "a step at which all gradients are zero",
+            _standing_still([(columns,), (2, rows)], later, settings, base + 300),
+        ),
     ]
 
 
@@ -163,6 +170,7 @@ ADAM = Task(
             _step_case([(2, 3), (4,)], 1, 3.0, (0.1, 1.0, 0.05), 100),
             _step_case([(2, 3), (4,)], 4, 5.0, (0.1, 1.0, 0.05), 200),
             _step_case([(3,), (2,)], 3, 0.5, (0.2, 1.0, 0.02), 300),
+            _standing_still([(2,), (3,)], 3, (0.2, 1.0, 0.02), 400),
         ],
         normal=_flat,
         mistakes=(

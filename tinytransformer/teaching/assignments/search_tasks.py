@@ -57,12 +57,14 @@ def _best_hidden(seed: int) -> list[Case]:
     alpha = number(5, 12, dice) / 10
     running, likely = _hypotheses(lengths, mixed, dice)
     likely = [one + 3.0 * (not ended) for one, ended in zip(likely, mixed, strict=True)]  # the tempting ones
+    empty, hope = _hypotheses([0, *lengths[1:3]], [True] * 3, dice)
     return [
         Case("sentences of several lengths", (*_hypotheses(lengths, all_ended, dice), alpha, 0, 1)),
         Case("some have not ended, and look good", (running, likely, 0.6, 0, 1)),
         Case("none has ended", (*_hypotheses(lengths[:3], [False] * 3, dice), alpha, 0, 1)),
         Case("no penalty", (*_hypotheses(lengths, all_ended, dice), 0.0, 0, 1)),
         Case("the empty sentence among others", (*_hypotheses([0, 6, 9], [True] * 3, dice), 2.0, 0, 1)),
+        Case("the empty sentence is the best", (empty, [hope[0] + 1.8, *hope[1:]], 0.6, 0, 1)),
     ]
 
 
@@ -75,6 +77,7 @@ BEST = Task(
             ([[0, 4, 1], [0, 6, 7, 8, 1]], [-2.0, -2.9], 0.0, 0, 1),
             ([[0, 4, 5], [0, 6, 7, 8, 7, 9, 4]], [-3.0, -3.3], 0.6, 0, 1),
             ([[0, 4, 1], [0, 6, 7, 8, 7, 5, 4, 6, 7, 1]], [-2.0, -3.5], 0.8, 0, 1),
+            ([[0, 4, 6, 1], [0, 1], [0, 7]], [-3.0, -1.2, -0.4], 0.7, 0, 1),
         ],
         normal=found,
         mistakes=(

@@ -12,8 +12,8 @@ START, END = 0, 1
 Found = list[tuple[list[int], float]]
 
 
-def _search(more=0, forced=True, follow=True, enough=None, length=1, penalty=True, ranked=True, words=2):
-    """The right search, or one with another limit, end, past, stop, length, score, order or memory."""
+def _search(more=0, forced=True, follow=True, enough=None, length=1, penalty=True, ranked=True, words=2, cut=False):
+    """The right search, or one with another limit, end, past, stop, length, score, order, memory or number."""
 
     def search_table(table: Tensor, start: int, end: int, beam: int, alpha: float, limit: int) -> Found:
         running, scores, ended = [[start, start]], torch.zeros(1), []
@@ -29,7 +29,8 @@ def _search(more=0, forced=True, follow=True, enough=None, length=1, penalty=Tru
                 ended.append((ids, total / ((5 + len(ids) + length) / 6) ** (alpha if penalty else 0.0)))
             rows = origins.tolist() if follow else [min(i, len(running) - 1) for i in range(len(origins))]
             running = [[*running[row], token] for row, token in zip(rows, tokens.tolist(), strict=True)]
-        return sorted(ended, key=lambda one: -one[1]) if ranked else ended
+        ended = sorted(ended, key=lambda one: -one[1]) if ranked else ended
+        return ended[:beam] if cut else ended
 
     return search_table
 
@@ -62,7 +63,7 @@ def _table_hidden(seed: int) -> list[Case]:
     ]
 
 
-def _visible(seed: int = 3) -> list[tuple]:
+def _visible(seed: int = 8) -> list[tuple]:
     dice = dice_of(seed)
     settings = [(-0.5, 3, 0.6, 8), (-4.0, 3, 1.0, 4), (0.0, 1, 0.6, 6)]  # ending, beam, α, limit
     return [(_language(6, ending, dice), START, END, beam, alpha, limit) for ending, beam, alpha, limit in settings]
@@ -91,6 +92,8 @@ TABLE = Task(
                     _search(penalty=False)),
             Mistake("in-order-of-ending", "The sentences stand in the order in which they ended: the best comes first.",
                     _search(ranked=False)),
+            Mistake("some-thrown-away", "More than `beam` sentences may have ended when the search stops: all of them "
+                    "are asked for.", _search(cut=True)),
         ),
     ),
     points=15,
