@@ -95,3 +95,9 @@ def test_every_lesson_stands_on_the_map_with_a_picture():
     rows = re.findall(r'<img src="docs/figures/lessons/(\w+)\.png".*\(notebooks/(\w+)\.ipynb\)', README)
     assert sorted(rows) == sorted((name, name) for name in lessons)
     assert pictures == lessons
+
+
+def test_the_table_of_recipes_is_that_of_the_results():
+    rows, write = results("recipes")["rows"], benchmark("recipes").table_row
+    for name, row in rows.items():
+        assert write(name, row, rows["base"]["mean"]) in README
