@@ -167,6 +167,8 @@ def test_a_check_wants_one_of_its_functions(name, capsys):
         raise NotImplementedError
 
     stub.__name__ = assignment.tasks[0].name
+    assert not assignment.ready(stub)
+    assert capsys.readouterr().out == f"Come back when the check of {stub.__name__} says 'correct'.\n"
     assert assignment.check(stub).status == NOT_ATTEMPTED
     assert capsys.readouterr().out == f"{stub.__name__}: {NOT_ATTEMPTED}\n"
     assert torch.get_num_threads() == 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tinytransformer.teaching.exercises import Exercise, judge
 from tinytransformer.teaching.grading.watch import watched
-from tinytransformer.teaching.verdicts import WRONG, Verdict, report
+from tinytransformer.teaching.verdicts import CORRECT, WRONG, Verdict, report
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,18 @@ class Assignment:
         """The most that can be had."""
         return sum(task.points for task in self.tasks) + self.reflection
 
+    def ready(self, *functions: Callable) -> bool:
+        """Whether these answers are right already; if not, say what comes first. For cells that build on answers."""
+        missing = [one.__name__ for one in functions if not self._verdict(one).passed]
+        if missing:
+            print(f"Come back when the check of {' and '.join(missing)} says {CORRECT!r}.")
+        return not missing
+
     def check(self, function: Callable) -> Verdict:
         """What a student calls: try the visible cases of the task that bears the function's name."""
+        return report(self._verdict(function))
+
+    def _verdict(self, function: Callable) -> Verdict:
         names = [task.name for task in self.tasks]
         name = getattr(function, "__name__", None)
         if name not in names:
@@ -86,7 +96,7 @@ class Assignment:
         verdict = judge(task.exercise, watched(function, task.forbidden, used))
         if used:
             verdict = Verdict(name, WRONG, forbidden_hint(used), "forbidden")
-        return report(verdict)
+        return verdict
 
 
 def forbidden_hint(used: Iterable[str]) -> str:
