@@ -172,3 +172,15 @@ def test_a_check_wants_one_of_its_functions(name, capsys):
     assert assignment.check(stub).status == NOT_ATTEMPTED
     assert capsys.readouterr().out == f"{stub.__name__}: {NOT_ATTEMPTED}\n"
     assert torch.get_num_threads() == 1
+
+
+def test_the_visible_check_sees_what_a_task_forbids(capsys):
+    task = PUBLIC["assignment1"]["attention_backward"]
+
+    def attention_backward(*arguments):
+        torch.ones(2).softmax(dim=0)
+        return task.exercise.reference(*arguments)
+
+    verdict = PUBLIC["assignment1"].check(attention_backward)
+    assert (verdict.passed, verdict.mistake) == (False, "forbidden")
+    assert "do without softmax, and the answer uses it" in capsys.readouterr().out
