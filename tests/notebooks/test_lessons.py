@@ -57,7 +57,7 @@ def template_problems(notebook) -> list[str]:
         found.append("the set-up cell has more than ten lines")
     # Layers and `torch.randn` draw from PyTorch's own generator, which starts anywhere: one run in many would print
     # another digit than the page.
-    if "\ntorch.manual_seed(" not in by_id["setup"].source:
+    if not re.search(r"^(generator = )?torch\.manual_seed\(", by_id["setup"].source, re.MULTILINE):
         found.append("the set-up cell does not seed PyTorch's own generator")
     for words in ("**New symbols.**", "**Next:**"):
         if words not in by_id["recap"].source:

@@ -59,7 +59,7 @@ def bubblewrap() -> str | None:
     if path is None:
         return None
     try:
-        tried = subprocess.run([path, *_spaces(), *_system(), "true"], capture_output=True, timeout=20)
+        tried = subprocess.run([path, *_spaces(), *_system(MEBI), "true"], capture_output=True, timeout=20)
     except subprocess.TimeoutExpired:
         return None
     return path if tried.returncode == 0 else None
@@ -88,9 +88,10 @@ def _spaces() -> list[str]:
     return [*fresh, "--unshare-all", "--uid", "65534", "--gid", "65534"]
 
 
-def _system() -> list[str]:
-    """The system's programs and libraries and our Python, to be read only; nothing of anybody's own files."""
-    mounts = ["--ro-bind", "/usr", "/usr"]
+def _system(disk_bytes: int) -> list[str]:
+    """The system's programs and libraries and our Python, to be read only, and an empty /tmp; nothing of anybody's own
+    files. /tmp comes first, since our Python may lie below it."""
+    mounts = ["--perms", "1777", "--size", str(disk_bytes), "--tmpfs", "/tmp", "--ro-bind", "/usr", "/usr"]
     for name in ("/lib", "/lib64", "/bin", "/sbin"):
         if os.path.islink(name):
             mounts += ["--symlink", os.readlink(name), name]
@@ -103,7 +104,7 @@ def _system() -> list[str]:
             folders.append(folder)
     for folder in folders:
         # The folders above it would be root's alone, and the user inside is another one.
-        above = [str(parent) for parent in reversed(Path(folder).parents)][1:]
+        above = [str(parent) for parent in reversed(Path(folder).parents) if str(parent) not in ("/", "/tmp")]
         mounts += [word for parent in above for word in ("--perms", "0755", "--dir", parent)]
         mounts += ["--ro-bind", folder, folder]
     ours = str(PACKAGE)
@@ -123,12 +124,11 @@ def _command(folder: Path, limits: Limits) -> list[str]:
     script = [sys.executable, "-B", "-s"]
     if bubblewrap() is None:
         return [*script, str(folder / "inside.py")]
-    size = str(limits.disk_bytes)
     settings = {"PATH": "/usr/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8", "OMP_NUM_THREADS": "1"}
-    places = ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--ro-bind", str(folder), "/box"]
+    places = ["--ro-bind", str(folder), "/box"]
     places += ["--size", "4096", "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     named = [word for name, value in settings.items() for word in ("--setenv", name, value)]
-    return [bubblewrap(), *_spaces(), *_system(), *places, *named, *script, "/box/inside.py"]
+    return [bubblewrap(), *_spaces(), *_system(limits.disk_bytes), *places, *named, *script, "/box/inside.py"]
 
 
 def fill(folder: Path, modules: Sequence[str]) -> None:
