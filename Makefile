@@ -26,7 +26,7 @@ WITH_NBGRADER := PYTHONPATH="$(CURDIR)/.venv/class"
 help:
 	@echo "make lab          JupyterLab with the lessons"
 	@echo "make test         the whole suite: package, notebooks, browser"
-	@echo "make test-quick   the suite without notebooks, browser, boxes, and runs that are killed and resumed"
+	@echo "make test-quick   the suite without notebooks, browser, classroom, and runs that are killed and resumed"
 	@echo "make train        train a translator on the microworld, in minutes, and score it"
 	@echo "make class        a course folder with the assignments as students get them; PRIVATE=folder for your own variants"
 	@echo "make grade        SUBMISSIONS=folder: grade a class, each answer in a box of its own"
@@ -47,7 +47,7 @@ test: .venv/.test .venv/.class
 
 test-quick: .venv/.test .venv/.class
 	$(RUN) $(ONE_THREAD) $(WITH_NBGRADER) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser --ignore=tests/faults \
-		--ignore=tests/classroom/test_attacks.py --ignore=tests/classroom/test_course.py $(ARGS)
+		--ignore=tests/classroom $(ARGS)
 
 train: .venv/.lab
 	$(RUN) $(PY) -m tinytransformer train --folder runs/microworld $(ARGS)
