@@ -1,4 +1,4 @@
-"""Corpora: parallel text from the microworld, from Multi30k, or from a user's own files. Only this file reads them."""
+"""Corpora: text or trees from the microworld, from Multi30k, or from a user's own files. Only this file reads them."""
 
 import gzip
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tinytransformer.text.download import DownloadError, cache_folder, fetch, sha256
 from tinytransformer.text.microworld import generate
+from tinytransformer.text.trees import Tree, linearise, read_trees, tree_of
 
 MULTI30K_LANGUAGES = ("en", "de", "fr")
 MULTI30K_SPLITS = ("train", "val", "test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
@@ -62,6 +63,27 @@ def microworld(split: str, count: int, seed: int = 0, reverse: bool = False) -> 
     """English–German pairs of the embedded world, or with ``reverse`` German–English."""
     pairs = [(example.source, example.target) for example in generate(split, count, seed)]
     return _corpus(pairs, f"microworld {split}", reverse)
+
+
+def microworld_trees(split: str, count: int, seed: int = 0) -> list[Tree]:
+    """The trees of the English sentences of the embedded world."""
+    return [tree_of(example.tree) for example in generate(split, count, seed)]
+
+
+def penn_trees(path: str | Path) -> list[Tree]:
+    """A user's own treebank: one file in Penn format, plain or gzip; see `read_trees`."""
+    trees = list(read_trees(read_lines(Path(path)), str(path)))
+    if not trees:
+        raise CorpusError(f"{path} holds no tree")
+    return trees
+
+
+def parsing_pairs(trees: Iterable[Tree], name: str) -> ParallelCorpus:
+    """Parsing as translation: from the words of a sentence to its linearised tree.
+
+    The words have spaces between them, marks too ("the dog , and"): so the sentence says which words XX stands for.
+    """
+    return _corpus([(" ".join(tree.words()), linearise(tree)) for tree in trees], name)
 
 
 def multi30k(split: str, source: str = "en", target: str = "de", folder: str | Path | None = None) -> ParallelCorpus:

@@ -32,8 +32,11 @@ class Tokenizer:
             raise TokenizerError("padding, start, end and unknown must be ids 0 to 3: train it with Tokenizer.train")
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab_size: int) -> "Tokenizer":
-        """Learn joint BPE from sentences of both languages. The same sentences give the same tokenizer."""
+    def train(cls, texts: Iterable[str], vocab_size: int, whole: Iterable[str] = ()) -> "Tokenizer":
+        """Learn joint BPE from sentences of both languages. The same sentences give the same tokenizer.
+
+        ``whole`` are words that shall be one piece each, such as (NP: by itself BPE joins no letters to a bracket.
+        """
         model = io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -46,6 +49,7 @@ class Tokenizer:
                 bos_id=START,
                 eos_id=END,
                 unk_id=UNKNOWN,
+                user_defined_symbols=[f"▁{word}" for word in whole],
                 num_threads=1,  # more would not always give the same pieces
                 minloglevel=2,
             )
