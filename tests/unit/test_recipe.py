@@ -91,6 +91,13 @@ def test_the_microworld_both_ways_and_own_text(tmp_path):
         own_text("a,b,c")
 
 
+def test_both_ways_each_pair_comes_the_other_way_round_too():
+    there, both = training_corpus(SMALL), training_corpus(replace(SMALL, both_ways=True))
+    assert both.source == there.source + there.target
+    assert both.target == there.target + there.source
+    assert validation_corpus(replace(SMALL, both_ways=True)).source == validation_corpus(SMALL).source
+
+
 def test_the_tokenizer_is_learned_once(tmp_path, monkeypatch):
     corpus = training_corpus(SMALL)
     first = tokenizer_for(SMALL, corpus, tmp_path)

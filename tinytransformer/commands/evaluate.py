@@ -7,9 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tinytransformer.commands.translate import add_model_options, load
-from tinytransformer.text.corpus import CorpusError, multi30k, read_lines
+from tinytransformer.text.corpus import CorpusError, microworld_trees, multi30k, penn_trees, read_lines
 from tinytransformer.text.microworld import Example, generate
 from tinytransformer.training.checkpoints import find_model, rewrite_card
+from tinytransformer.training.recipe import TREES
+from tinytransformer.translation.bracketing import PARSING, bracketing, parse
 from tinytransformer.translation.card import with_score
 from tinytransformer.translation.evaluation import microworld_scores, perplexity, score
 from tinytransformer.translation.translator import Decoding
@@ -18,12 +20,14 @@ DESCRIPTION = """\
 Translate a text and score it with sacreBLEU: cased and detokenised (the number to compare, with its signature), the
 same lower-cased (for papers that report that), chrF, and the model's perplexity. On the microworld also pronouns, word
 alignment and BLEU per construction. --source and --reference take files with a sentence a line, plain or gzip; nothing
-in them is cleaned."""
+in them is cleaned. With --corpus trees or treebank a parser is scored by its labelled brackets, as evalb does."""
 EXAMPLES = """\
 examples:
   python -m tinytransformer evaluate --model runs/mine/model --source test.en --reference test.de --json
   python -m tinytransformer evaluate --corpus multi30k --split test_2016_flickr --data FOLDER
-  python -m tinytransformer evaluate --model microworld-en-de --corpus microworld --split test_pronoun"""
+  python -m tinytransformer evaluate --model microworld-en-de --corpus microworld --split test_pronoun
+  python -m tinytransformer evaluate --model runs/parser/model --corpus trees --beam 21 --alpha 0.3
+  python -m tinytransformer evaluate --model runs/parser/model --corpus treebank --reference wsj23.mrg"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_model_options(parser)
     text = parser.add_argument_group("what to translate: two files, or a split of a corpus")
     text.add_argument("--source", type=Path, help="the file to translate")
-    text.add_argument("--reference", type=Path, help="its translation by people, line by line")
-    text.add_argument("--corpus", choices=("multi30k", "microworld"), help="a corpus instead of files")
+    text.add_argument("--reference", type=Path, help="its translation by people, line by line; or a treebank")
+    text.add_argument("--corpus", choices=("multi30k", "microworld", *TREES), help="a corpus instead of files")
     text.add_argument("--split", help="its part; default: test_2016_flickr, or test in the microworld")
     text.add_argument("--pair", default="en-de", help="its languages, such as de-en or en-fr; default: en-de")
     text.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
@@ -46,6 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    if options.corpus in TREES:
+        _parse(options)
+        return
     name, sources, references, examples = _text(options)
     if (options.beam, options.alpha) != (Decoding.beam, Decoding.alpha):
         name = f"{name}, beam {options.beam}, α = {options.alpha:g}"
@@ -100,6 +107,37 @@ def _text(options: argparse.Namespace) -> tuple[str, list[str], list[str], list[
     if languages == ["en", "de"]:
         return f"microworld {split}", *sides, examples
     return f"microworld {split} de–en", sides[1], sides[0], []
+
+
+def _parse(options: argparse.Namespace) -> None:
+    """Parse the sentences of gold trees, and score the brackets."""
+    if options.add_to_card:
+        raise CorpusError("--add-to-card is for translations: a card has no place for brackets")
+    if options.corpus == "treebank":
+        if not options.reference:
+            raise CorpusError("say which trees: --corpus treebank needs --reference, a file in Penn format")
+        name, trees = options.reference.name, penn_trees(options.reference)
+    else:
+        split = options.split or "test"
+        name, trees = f"microworld {split} trees", microworld_trees(split, options.count, options.seed)
+    translator = load(options)
+    start = time.perf_counter()
+    decoding = Decoding(options.beam, options.alpha, PARSING.extra)
+    parses = parse(translator, [tree.words() for tree in trees], decoding)
+    seconds = time.perf_counter() - start
+    scores = bracketing(trees, parses)
+    found = {
+        "model": str(options.model),
+        "text": name,
+        **{key: getattr(scores, key) for key in ("precision", "recall", "f1", "exact")},
+        **asdict(scores),
+        "beam": options.beam,
+        "alpha": options.alpha,
+        "seconds": seconds,
+    }
+    if options.output:
+        options.output.write_text("".join(f"{one.tree}\n" for one in parses), encoding="utf-8")
+    print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(_lines(found)))
 
 
 def _lines(found: dict) -> list[str]:

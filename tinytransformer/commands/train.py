@@ -22,9 +22,10 @@ from tinytransformer.training.devices import choose_device
 from tinytransformer.training.loop import Progress, train
 from tinytransformer.training.processes import can_share, first_alone, joined, sharing, start
 from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError
+from tinytransformer.translation.bracketing import PARSING
 from tinytransformer.translation.card import finished_model, with_score
 from tinytransformer.translation.evaluation import perplexity, score
-from tinytransformer.translation.translator import Translator
+from tinytransformer.translation.translator import Decoding, Translator
 
 DESCRIPTION = """\
 Train a translator. Without options: the microworld model, in about five minutes on two cores. The run's folder keeps
@@ -35,6 +36,7 @@ examples:
   python -m tinytransformer train --folder runs/first --minutes 5
   python -m tinytransformer train --recipe multi30k --data FOLDER --folder runs/multi30k
   python -m tinytransformer train --recipe multi30k --start multi30k-en-de --peak 0.001 --folder runs/longer
+  python -m tinytransformer train --recipe trees --folder runs/parser
   python -m tinytransformer train --corpus files --train train.tsv --valid valid.tsv --vocab-size 4000 --folder runs/own
   torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k-gpu --folder runs/two-gpus"""
 
@@ -98,9 +100,10 @@ def run(options: argparse.Namespace) -> None:
         say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
         settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
         settings = replace(settings, accumulate=max(1, recipe.accumulate // sharing()))
+        validate = _validation(tokenizer, valid, _extra(recipe))
         try:
             with _bar(first, recipe.steps) as report:
-                progress = train(model, batches, settings, options.folder, _validation(tokenizer, valid), report)
+                progress = train(model, batches, settings, options.folder, validate, report)
         except KeyboardInterrupt:
             say(f"\nStopped and saved. To go on: {command_line()}")
             raise SystemExit(130) from None
@@ -113,7 +116,7 @@ def _text(recipe: Recipe, options: argparse.Namespace, first: bool) -> tuple[Par
     with first_alone(first):
         recipe.save(options.folder)
     # The microworld is not downloaded but made, which takes its time: so all make it at once.
-    made = recipes.training_corpus(recipe) if recipe.corpus == "microworld" else None
+    made = recipes.training_corpus(recipe) if recipe.corpus in ("microworld", "trees") else None
     with first_alone(first):
         whole = made or recipes.training_corpus(recipe, options.data)
         return whole, recipes.tokenizer_for(recipe, whole, options.folder)
@@ -126,12 +129,17 @@ def _described(corpus: ParallelCorpus, too_long: int) -> str:
     return f"{corpus.name}: {len(corpus):,} pairs" + (f" (cleaned: {', '.join(notes)})" if notes else "")
 
 
-def _validation(tokenizer, corpus) -> Callable[..., Mapping[str, float]]:
+def _extra(recipe: Recipe) -> int:
+    """How many tokens an output may have more than its input, as in the paper."""
+    return PARSING.extra if recipe.corpus in recipes.TREES else Decoding.extra
+
+
+def _validation(tokenizer, corpus, extra: int) -> Callable[..., Mapping[str, float]]:
     """What is looked at while training: BLEU of greedy translations, which also decides what is best, and the loss."""
     pairs = recipes.encode(tokenizer, corpus)
 
     def validate(model) -> Mapping[str, float]:
-        translations = Translator(model, tokenizer)(corpus.source, beam=1, split=False)
+        translations = Translator(model, tokenizer)(corpus.source, split=False, decoding=Decoding(beam=1, extra=extra))
         bleu = score([one.text for one in translations], corpus.target).bleu
         return {"score": bleu, "valid_bleu": bleu, "valid_loss": math.log(perplexity(model, pairs))}
 
@@ -171,7 +179,7 @@ def _finish(options: argparse.Namespace, recipe: Recipe, progress: Progress, val
     """Average the last checkpoints, score the result, write its folder, and show what it can do."""
     folder = options.folder / "model"
     translator, used = finished_model(recipe, options.folder, recipe.keep, folder)
-    translations = translator(valid.source, split=False)
+    translations = translator(valid.source, split=False, decoding=Decoding(extra=_extra(recipe)))
     scores = score([one.text for one in translations], valid.target)
     rewrite_card(folder, lambda card: with_score(card, valid.name, scores))
     print_aside(
@@ -184,13 +192,17 @@ def _finish(options: argparse.Namespace, recipe: Recipe, progress: Progress, val
     for one in translations[:5]:
         print(f"  {one.source}\n  -> {one.text}")
     picture = _picture(translator, valid.source[0], options.folder)
-    print(f"Attention of the last layer while it wrote the first one: {picture}")
+    if picture:
+        print(f"Attention of the last layer while it wrote the first one: {picture}")
     print(f'The model is in {folder}. Try: python -m tinytransformer translate --model {folder} "…"')
 
 
-def _picture(translator: Translator, text: str, folder: Path) -> Path:
-    """Draw where the heads of the last cross-attention look."""
-    record = translator(text, attention=True, split=False).records.find("cross", translator.model.config.num_layers - 1)
+def _picture(translator: Translator, text: str, folder: Path) -> Path | None:
+    """Draw where the heads of the last cross-attention look, if there is one."""
+    records = translator(text, attention=True, split=False).records
+    if not records:
+        return None
+    record = records.find("cross", max(record.layer for record in records if record.kind == "cross"))
     figure = plots.attention_heads(record.weights[0], record.query_tokens, record.key_tokens)
     path = folder / "attention.png"
     figure.savefig(path, dpi=100)

@@ -28,6 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("text", nargs="*", help="texts to translate; without any, standard input is read")
     add_model_options(parser)
+    parser.add_argument(
+        "--extra",
+        type=int,
+        default=Decoding.extra,
+        help="tokens that an output may have more than its input; default: 50, the paper's; 300 for trees",
+    )
     parser.add_argument("--sample", type=float, metavar="TEMPERATURE", help="draw tokens at random instead; 1 is as is")
     parser.add_argument("--seed", type=int, default=0, help="which random translation; default: 0")
     parser.add_argument("--json", action="store_true", help="one JSON object a line: source, text, score, tokens")
@@ -56,7 +62,7 @@ def load(options: argparse.Namespace) -> Translator:
 def run(options: argparse.Namespace) -> None:
     translator = load(options)
     generator = torch.Generator().manual_seed(options.seed) if options.sample else None
-    decoding = Decoding(options.beam, options.alpha, temperature=options.sample, generator=generator)
+    decoding = Decoding(options.beam, options.alpha, options.extra, temperature=options.sample, generator=generator)
     lines = iter(options.text) if options.text else decoded(sys.stdin.buffer, "standard input")
     # A person who types wants each answer at once; from a pipe, many lines together are faster.
     at_once = 1 if sys.stdin.isatty() else LINES_AT_ONCE

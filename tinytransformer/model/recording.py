@@ -17,8 +17,9 @@ class AttentionRecord:
     """What one attention did in one forward pass: detached, on the CPU, for the whole batch.
 
     ``weights`` (B, H, T, S) are the probabilities before dropout: queries down, keys across. ``query`` (B, H, T, d_k)
-    and ``key`` (B, H, S, d_k) are there when asked for. The model knows ids only; whoever knows the words puts them
-    in with ``dataclasses.replace(record, query_tokens=…, key_tokens=…)``.
+    and ``key`` (B, H, S, d_k) are there when asked for, unless the weights do not come from their product (additive
+    attention). The model knows ids only; whoever knows the words puts them in with
+    ``dataclasses.replace(record, query_tokens=…, key_tokens=…)``.
     """
 
     kind: str
@@ -62,13 +63,19 @@ def record_attention(model: nn.Module, qk: bool = False) -> Iterator[AttentionRe
 
 
 def _record(
-    records: AttentionRecords, kind: str, layer: int, qk: bool, query: Tensor, key: Tensor, weights: Tensor
+    records: AttentionRecords,
+    kind: str,
+    layer: int,
+    qk: bool,
+    query: Tensor | None,
+    key: Tensor | None,
+    weights: Tensor,
 ) -> None:
     def kept(tensor: Tensor) -> Tensor:
         # A copy of its own: whoever edits a record must not reach into the running model.
         return tensor.detach().to("cpu", torch.promote_types(tensor.dtype, torch.float32), copy=True)
 
-    query_key = {"query": kept(query), "key": kept(key)} if qk else {}
+    query_key = {"query": kept(query), "key": kept(key)} if qk and query is not None else {}
     records.append(AttentionRecord(kind, layer, kept(weights), **query_key))
 
 

@@ -19,8 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from tinytransformer.model.config import TransformerConfig
-from tinytransformer.model.transformer import Transformer
+from tinytransformer.model.baselines import Config, Model, build_model, config_class
 from tinytransformer.resources import data_folder
 from tinytransformer.text.tokenizer import Tokenizer
 
@@ -48,7 +47,7 @@ def find_model(name_or_folder: str | Path) -> Path:
     )
 
 
-def save_model(folder: str | Path, model: Transformer, tokenizer: Tokenizer, card: str, half: bool = True) -> Path:
+def save_model(folder: str | Path, model: Model, tokenizer: Tokenizer, card: str, half: bool = True) -> Path:
     """Write a model folder for others to use; ``half`` stores the weights in half the space (fp16)."""
     weights = {name: tensor.half() if half else tensor for name, tensor in model.state_dict().items()}
     files = {
@@ -60,10 +59,10 @@ def save_model(folder: str | Path, model: Transformer, tokenizer: Tokenizer, car
     return write_folder(Path(folder), files)
 
 
-def load_model(folder: str | Path) -> tuple[Transformer, Tokenizer]:
+def load_model(folder: str | Path) -> tuple[Model, Tokenizer]:
     """Read a model folder, in evaluation mode. Nothing in it is executed."""
     files = read_folder(Path(folder))
-    model = Transformer(_config(files, folder)).eval()
+    model = build_model(_config(files, folder)).eval()
     load_weights(model, files[WEIGHTS], Path(folder) / WEIGHTS)
     return model, Tokenizer(files["tokenizer.model"])
 
@@ -195,10 +194,12 @@ def read_folder(folder: Path, expected: Sequence[str] = (WEIGHTS, CONFIG, "token
     return files
 
 
-def _config(files: Mapping[str, bytes], folder: str | Path) -> TransformerConfig:
+def _config(files: Mapping[str, bytes], folder: str | Path) -> Config:
+    """A Transformer's configuration names no architecture."""
     try:
-        return TransformerConfig(**json.loads(files[CONFIG]))
-    except (TypeError, ValueError) as error:
+        values = json.loads(files[CONFIG])
+        return config_class(values.get("architecture", "transformer"))(**values)
+    except (AttributeError, TypeError, ValueError) as error:
         raise CheckpointError(f"{Path(folder) / CONFIG} does not describe a model: {error}") from None
 
 

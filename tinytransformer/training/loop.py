@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
-from tinytransformer.model.transformer import Transformer
+from tinytransformer.model.baselines import Model
 from tinytransformer.text.batching import Batch, Encoded, TokenBatches, collate
 from tinytransformer.training.checkpoints import Checkpoint, checkpoints, latest
 from tinytransformer.training.devices import hardware, precision, prepare_bfloat16
@@ -69,7 +69,7 @@ class Settings:
 class SummedLoss(nn.Module):
     """The loss as a module, so that it can be wrapped for several processes or compiled."""
 
-    def __init__(self, model: Transformer, smoothing: float, agreement: float = 0.0):
+    def __init__(self, model: Model, smoothing: float, agreement: float = 0.0):
         super().__init__()
         self.model, self.smoothing, self.agreement = model, smoothing, agreement
 
@@ -78,11 +78,11 @@ class SummedLoss(nn.Module):
 
 
 def train(
-    model: Transformer,
+    model: Model,
     batches: TokenBatches,
     settings: Settings,
     run: Path,
-    validate: Callable[[Transformer], Mapping[str, float]] | None = None,
+    validate: Callable[[Model], Mapping[str, float]] | None = None,
     report: Callable[[dict], None] = lambda entry: None,
 ) -> "Progress":
     """Train in place until the steps or the minutes are over; returns where the run stands. Ctrl-C saves first.
@@ -160,8 +160,10 @@ def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings
     return total.item()
 
 
-def _prepare_layers(model: Transformer, settings: Settings) -> None:
+def _prepare_layers(model: Model, settings: Settings) -> None:
     """Recompute a layer's insides in the backward pass instead of keeping them, or compile the two stacks, if asked."""
+    if settings.compile and any(isinstance(module, nn.RNNBase) for module in model.modules()):
+        raise TrainingError("compile=True does not work here: PyTorch cannot compile recurrent layers. Leave it out")
     for stack in (model.encoder, model.decoder):
         for layer in stack.layers:
             layer.__dict__.pop("forward", None)  # what an earlier run has put there

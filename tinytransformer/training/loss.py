@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from tinytransformer.model.transformer import Transformer
+from tinytransformer.model.baselines import Model
 from tinytransformer.text.batching import Batch
 
 NUMBERS_AT_ONCE = 2**20  # logits held at a time: 4 MB, which a processor's cache can hold
@@ -125,7 +125,7 @@ def _disagreement_and_gradient(log_probabilities: Tensor, weight: float) -> tupl
     return weight * total, gradient
 
 
-def batch_loss(model: Transformer, batch: Batch, smoothing: float = 0.1, agreement: float = 0.0) -> tuple[Tensor, int]:
+def batch_loss(model: Model, batch: Batch, smoothing: float = 0.1, agreement: float = 0.0) -> tuple[Tensor, int]:
     """The summed loss of a batch, and over how many target tokens it is summed.
 
     Logits are computed only where there is a target: the projection to the vocabulary is the largest matrix product of
@@ -144,7 +144,7 @@ def batch_loss(model: Transformer, batch: Batch, smoothing: float = 0.1, agreeme
 
 
 @torch.no_grad()
-def mean_loss(model: Transformer, batches: list[Batch], smoothing: float = 0.0) -> float:
+def mean_loss(model: Model, batches: list[Batch], smoothing: float = 0.0) -> float:
     """The loss per target token over many batches, in evaluation mode; e to its power is the perplexity."""
     was_training = model.training
     model.eval()

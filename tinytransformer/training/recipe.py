@@ -12,10 +12,18 @@ from types import MappingProxyType
 
 import torch
 
-from tinytransformer.model.config import TransformerConfig
-from tinytransformer.model.transformer import Transformer
+from tinytransformer.model.baselines import ARCHITECTURES, Config, Model, architecture_of, build_model, config_class
 from tinytransformer.text.batching import Encoded, ResampledBatches, TokenBatches
-from tinytransformer.text.corpus import ParallelCorpus, from_files, from_table, microworld, multi30k
+from tinytransformer.text.corpus import (
+    ParallelCorpus,
+    from_files,
+    from_table,
+    microworld,
+    microworld_trees,
+    multi30k,
+    parsing_pairs,
+    penn_trees,
+)
 from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training.checkpoints import find_model, load_model
 from tinytransformer.training.loop import Settings
@@ -27,6 +35,8 @@ FREE = (
     "keep",
     "validate_every",
 )  # may change in the middle of a run: they do not change its weights
+CORPORA = ("microworld", "multi30k", "files", "trees", "treebank")
+TREES = ("trees", "treebank")  # what a sentence is translated into is its linearised tree
 
 
 class RecipeError(ValueError):
@@ -41,25 +51,32 @@ def _choice(default, help: str):
 class Recipe:
     """What to train on, what to train, and how."""
 
-    corpus: str = _choice("microworld", "microworld, multi30k, or files (then give --train and --valid)")
+    corpus: str = _choice(
+        "microworld",
+        "microworld, multi30k, or files (then give --train and --valid); for a parser: trees (the microworld's), or "
+        "treebank (then give --train and --valid, each a file in Penn format)",
+    )
     source: str = _choice("en", "source language: en, or de or fr for the way back")
     target: str = _choice("de", "target language: de, or fr (Multi30k only), or en")
     pairs: int = _choice(120_000, "how many sentence pairs the microworld makes for training")
     train: str = _choice("", "own text: one .tsv or .jsonl file, or two files with a comma between them")
     valid: str = _choice("", "own text for validation, likewise")
+    both_ways: bool = _choice(False, "train in both directions at once: each pair also the other way round")
     start: str = _choice("", "a trained model to go on from, by its folder or shipped name; its tokenizer is kept")
 
     vocab_size: int = _choice(1500, "pieces of the joint BPE vocabulary")
     bpe_dropout: float = _choice(0.0, "share of BPE merges skipped at random in training; the paper has none")
 
+    architecture: str = _choice("transformer", f"what to train: {', '.join(ARCHITECTURES)}")
     d_model: int = _choice(128, "features of a token")
-    num_heads: int = _choice(4, "attention heads")
-    d_ff: int = _choice(512, "features inside the feed-forward network")
+    num_heads: int = _choice(4, "attention heads; transformer only")
+    d_ff: int = _choice(512, "features inside the feed-forward network; transformer only")
     num_layers: int = _choice(3, "layers of the encoder, and as many of the decoder")
+    kernel: int = _choice(3, "positions that a convolution sees at once; convs2s and bytenet only")
     dropout: float = _choice(0.1, "dropout on sub-layer outputs and embeddings")
-    attention_dropout: float = _choice(0.0, "dropout on attention weights; the paper names none")
-    norm: str = _choice("pre", "where LayerNorm stands: post (the paper) or pre")
-    positions: str = _choice("sinusoidal", "sinusoidal (the paper), learned, rotary or none")
+    attention_dropout: float = _choice(0.0, "dropout on attention weights; the paper names none; transformer only")
+    norm: str = _choice("pre", "where LayerNorm stands: post (the paper) or pre; transformer only")
+    positions: str = _choice("sinusoidal", "sinusoidal (the paper), learned, rotary or none; transformer only")
     max_length: int = _choice(256, "tokens a sentence may have; longer ones are left out of training")
 
     tokens: int = _choice(4096, "tokens of a batch, the source's or the target's, whichever are more")
@@ -81,7 +98,8 @@ class Recipe:
     validate_every: int = _choice(500, "steps between validations")
 
     def __post_init__(self):
-        for name, known in (("corpus", ("microworld", "multi30k", "files")), ("falls", ("root", "line"))):
+        choices = {"corpus": CORPORA, "falls": ("root", "line"), "architecture": ARCHITECTURES}
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise RecipeError(f"{name}={getattr(self, name)!r} is unknown: choose one of {', '.join(known)}")
         if self.corpus == "microworld" and {self.source, self.target} != {"en", "de"}:
@@ -90,6 +108,10 @@ class Recipe:
             raise RecipeError(
                 "corpus=files needs texts: give train and valid, each one .tsv or .jsonl file or two files"
             )
+        if self.corpus == "treebank" and not (self.train and self.valid):
+            raise RecipeError("corpus=treebank needs trees: give train and valid, each a file in Penn format")
+        if self.corpus in TREES and self.both_ways:
+            raise RecipeError("both_ways is not for trees: a linearised tree has lost its words, so no way leads back")
         if self.processes < 1 or self.accumulate % self.processes:
             raise RecipeError(
                 f"processes={self.processes} cannot share accumulate={self.accumulate} batches of a step evenly: "
@@ -100,9 +122,10 @@ class Recipe:
         self.config()
         self.settings()
 
-    def config(self) -> TransformerConfig:
+    def config(self) -> Config:
         """The model's configuration."""
-        return TransformerConfig(**_shared(self, TransformerConfig))
+        kind = config_class(self.architecture)
+        return kind(**_shared(self, kind))
 
     def settings(self, **more) -> Settings:
         """The loop's settings; ``more`` are those that change nothing about the result, such as minutes."""
@@ -152,11 +175,23 @@ def _shared(recipe: Recipe, other: type) -> dict:
 
 
 def training_corpus(recipe: Recipe, data: str | Path | None = None) -> ParallelCorpus:
-    """The sentence pairs to train on; ``data`` is Multi30k's folder."""
+    """The sentence pairs to train on, each also the other way round if so asked; ``data`` is Multi30k's folder."""
+    corpus = _one_way(recipe, data)
+    if not recipe.both_ways:
+        return corpus
+    source, target = corpus.source + corpus.target, corpus.target + corpus.source
+    return replace(corpus, name=f"{corpus.name}, both ways", source=source, target=target)
+
+
+def _one_way(recipe: Recipe, data: str | Path | None) -> ParallelCorpus:
     if recipe.corpus == "microworld":
         return microworld("train", recipe.pairs, recipe.seed, reverse=recipe.source == "de")
     if recipe.corpus == "multi30k":
         return multi30k("train", recipe.source, recipe.target, data)
+    if recipe.corpus == "trees":
+        return parsing_pairs(microworld_trees("train", recipe.pairs, recipe.seed), "microworld train trees")
+    if recipe.corpus == "treebank":
+        return parsing_pairs(penn_trees(recipe.train), recipe.train)
     return own_text(recipe.train)
 
 
@@ -166,6 +201,10 @@ def validation_corpus(recipe: Recipe, data: str | Path | None = None, count: int
         return microworld("valid", count, recipe.seed, reverse=recipe.source == "de")
     if recipe.corpus == "multi30k":
         return multi30k("val", recipe.source, recipe.target, data)
+    if recipe.corpus == "trees":
+        return parsing_pairs(microworld_trees("valid", count, recipe.seed), "microworld valid trees")
+    if recipe.corpus == "treebank":
+        return parsing_pairs(penn_trees(recipe.valid), recipe.valid)
     return own_text(recipe.valid)
 
 
@@ -185,25 +224,28 @@ def tokenizer_for(recipe: Recipe, corpus: ParallelCorpus, folder: Path) -> Token
         return Tokenizer.load(folder)
     except ValueError:
         tokenizer = _learned(recipe)[1] if recipe.start else None
-        tokenizer = tokenizer or Tokenizer.train([*corpus.source, *corpus.target], recipe.vocab_size)
+        whole = sorted({symbol for tree in corpus.target for symbol in tree.split()}) if recipe.corpus in TREES else ()
+        tokenizer = tokenizer or Tokenizer.train([*corpus.source, *corpus.target], recipe.vocab_size, whole)
         tokenizer.save(folder)
         return tokenizer
 
 
-def initial_model(recipe: Recipe) -> Transformer:
+def initial_model(recipe: Recipe) -> Model:
     """The model before the first step: random weights, or those of the model that the recipe starts from."""
     torch.manual_seed(recipe.seed)
-    model = Transformer(recipe.config())
+    model = build_model(recipe.config())
     if recipe.start:
         model.load_state_dict(_learned(recipe)[0].state_dict())
     return model
 
 
-def _learned(recipe: Recipe) -> tuple[Transformer, Tokenizer]:
+def _learned(recipe: Recipe) -> tuple[Model, Tokenizer]:
     """The model to start from; its weights must fit. Dropout may differ: it has none."""
     model, tokenizer = load_model(find_model(recipe.start))
-    before, now = asdict(model.config), asdict(recipe.config())
-    other = [name for name in now if now[name] != before[name] and "dropout" not in name]
+    before, now = ({"architecture": architecture_of(c), **asdict(c)} for c in (model.config, recipe.config()))
+    # Another architecture has other fields, and is reason enough.
+    names = now if now["architecture"] == before["architecture"] else ["architecture"]
+    other = [name for name in names if now[name] != before[name] and "dropout" not in name]
     if other:
         what = "; ".join(f"{name} is {before[name]!r} there and {now[name]!r} here" for name in other)
         raise RecipeError(f"start={recipe.start!r} is another model: {what}. Say the same, or start without it")
@@ -266,8 +308,25 @@ _MULTI30K = Recipe(
     save_every=250,
     validate_every=1000,
 )
+_TREES = Recipe(
+    corpus="trees",
+    pairs=75_000,
+    vocab_size=1500,  # almost every word is one piece, and so is every bracket with its label
+    num_heads=8,
+    num_layers=2,
+    dropout=0.0,
+    smoothing=0.0,  # each sentence has one tree
+    max_length=512,  # a tree may have 300 tokens more than its sentence
+    tokens=384,
+    accumulate=4,  # a batch holds sentences of one length; to count words, it helps to see several lengths in a step
+    steps=1500,
+    peak=2e-3,
+    warmup=150,
+    save_every=40,
+    validate_every=500,
+)
 # The first two are those of the shipped models, for two processor cores. The third is for a GPU: Multi30k's model,
-# trained for longer on larger batches, with BPE-dropout and R-Drop; we have not run it.
+# trained for longer on larger batches, with BPE-dropout and R-Drop; we have not run it. The last makes a parser.
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {
         "microworld": _MICROWORLD,
@@ -286,5 +345,6 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             bf16=True,
             save_every=500,
         ),
+        "trees": _TREES,
     }
 )

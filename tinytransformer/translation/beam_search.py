@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from tinytransformer.model.baselines import Model
 from tinytransformer.model.cache import Cache, Memory
-from tinytransformer.model.transformer import Transformer
 from tinytransformer.translation.greedy import EXTRA, Hypothesis, length_limits, only_allowed
 
 Penalty = Callable[[int, float], float]
@@ -47,7 +47,7 @@ class End:
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer,
+    model: Model,
     source: Tensor,
     beam: int = 4,
     alpha: float = 0.6,
@@ -68,7 +68,7 @@ def beam_search(
     return [sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) for hypotheses in found]
 
 
-def start(model: Transformer, source: Tensor, beam: int, extra: int) -> tuple[Memory, Beams]:
+def start(model: Model, source: Tensor, beam: int, extra: int) -> tuple[Memory, Beams]:
     """One beginning per sentence: the start token."""
     size = source.size(0)
     sentences = torch.arange(size, device=source.device)
@@ -85,7 +85,7 @@ def start(model: Transformer, source: Tensor, beam: int, extra: int) -> tuple[Me
     return model.encode(source), beams
 
 
-def extend(model: Transformer, memory: Memory, beams: Beams) -> tuple[Beams, list[End]]:
+def extend(model: Model, memory: Memory, beams: Beams) -> tuple[Beams, list[End]]:
     """Add a token to every beginning; returns the K best that go on, and those among the best that have ended."""
     size, width, length = beams.tokens.shape
     logits, cache = model.step(beams.tokens[..., -1].reshape(-1, 1), memory, _in_order(beams))

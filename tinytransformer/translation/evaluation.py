@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from tinytransformer.model.transformer import Transformer
+from tinytransformer.model.baselines import Model
 from tinytransformer.text.batching import Encoded, TokenBatches
 from tinytransformer.text.microworld import CONSTRUCTIONS, Example
 from tinytransformer.text.microworld.examples import text_of
@@ -46,7 +46,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
     return Scores(found[0], signatures[0], found[1], signatures[1], found[2], signatures[2], len(references))
 
 
-def perplexity(model: Transformer, pairs: Sequence[Encoded], tokens: int = 4096) -> float:
+def perplexity(model: Model, pairs: Sequence[Encoded], tokens: int = 4096) -> float:
     """exp of the mean loss per target token, without smoothing. Only models with one tokenizer can be compared."""
     return math.exp(mean_loss(model, TokenBatches(pairs, tokens).epoch(0, 0)))
 
@@ -136,13 +136,16 @@ def _links(weights: list[list[float]], source_words: list[int], target_words: li
 
 
 def microworld_scores(translator: Translator, examples: Sequence[Example], hypotheses: Sequence[str]) -> Mapping:
-    """What can be said about translations of microworld examples beyond BLEU."""
+    """What can be said about translations of microworld examples beyond BLEU.
+
+    The alignment error is that of the best layer, and None for a model without attention.
+    """
     errors = alignment_errors(translator, examples)
     layers = {layer: error for (layer, head), error in errors.items() if head is None}
-    best = min(layers, key=layers.__getitem__)
+    best = min(layers, key=layers.__getitem__, default=None)
     return {
         "pronoun_accuracy": pronoun_accuracy(hypotheses, examples),
-        "alignment_error": layers[best],
+        "alignment_error": layers.get(best),
         "alignment_layer": best,
         "alignment_error_by_head": {
             f"layer {layer} head {head}": error for (layer, head), error in errors.items() if head is not None

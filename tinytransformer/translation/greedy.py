@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tinytransformer.model.transformer import Transformer
+from tinytransformer.model.baselines import Model
 
 EXTRA = 50  # the paper: an output is at most so many tokens longer than its input (section 6.1)
 
@@ -23,13 +23,13 @@ class Hypothesis:
     score: float
 
 
-def greedy(model: Transformer, source: Tensor, extra: int = EXTRA) -> list[Hypothesis]:
+def greedy(model: Model, source: Tensor, extra: int = EXTRA) -> list[Hypothesis]:
     """The translation that takes the likeliest token at each step, for each row of source ids (B, S)."""
     return decode(model, source, lambda log_probabilities: log_probabilities.argmax(-1), extra)
 
 
 def sample(
-    model: Transformer,
+    model: Model,
     source: Tensor,
     generator: torch.Generator,
     temperature: float = 1.0,
@@ -50,9 +50,7 @@ def sample(
 
 
 @torch.inference_mode()
-def decode(
-    model: Transformer, source: Tensor, choose: Callable[[Tensor], Tensor], extra: int = EXTRA
-) -> list[Hypothesis]:
+def decode(model: Model, source: Tensor, choose: Callable[[Tensor], Tensor], extra: int = EXTRA) -> list[Hypothesis]:
     """Step by step, take the token that ``choose`` picks from log-probabilities (B, V), until the end token."""
     end = model.config.end_id
     memory, cache = model.encode(source), None
@@ -74,13 +72,13 @@ def decode(
     return [Hypothesis(tuple(ids[:-1]), score, score) for ids, score in zip(outputs, scores, strict=True)]
 
 
-def length_limits(model: Transformer, source: Tensor, extra: int) -> Tensor:
+def length_limits(model: Model, source: Tensor, extra: int) -> Tensor:
     """How many tokens each translation may have before it must end: (B)."""
     lengths = (source != model.config.pad_id).sum(-1) + extra
     return lengths.clamp(max=model.config.max_length - 1)
 
 
-def only_allowed(model: Transformer, log_probabilities: Tensor, full: Tensor) -> Tensor:
+def only_allowed(model: Model, log_probabilities: Tensor, full: Tensor) -> Tensor:
     """Log-probabilities (…, V) of what may come next: never padding or start, and where ``full`` (…) only the end.
 
     The given tensor is changed in place: it is the largest one in decoding, and nobody needs what is forbidden.

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import torch
 
-from tinytransformer.model.transformer import Transformer
+from tinytransformer.model.baselines import Model
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
-def side_by_side(model: Transformer, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def side_by_side(model: Model, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """``[function(item) for item in items]``, as many at a time as PyTorch has threads, where that is a gain.
 
     Nothing runs side by side on other devices, or while somebody records the model's attention: records come in order.

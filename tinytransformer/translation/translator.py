@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
+from tinytransformer.model.baselines import Model
 from tinytransformer.model.recording import AttentionRecords, record_attention, silence_heads
-from tinytransformer.model.transformer import Transformer
 from tinytransformer.text.batching import pad
 from tinytransformer.text.tokenizer import END, START, Tokenizer
 from tinytransformer.training.checkpoints import find_model, load_model
@@ -58,7 +58,7 @@ class Decoding:
     temperature: float | None = None
     generator: torch.Generator | None = None
 
-    def __call__(self, model: Transformer, source: torch.Tensor) -> list[Hypothesis]:
+    def __call__(self, model: Model, source: torch.Tensor) -> list[Hypothesis]:
         """The best translation of each row of ids (B, S)."""
         if self.temperature is not None:
             generator = self.generator or torch.Generator(source.device).manual_seed(0)
@@ -71,7 +71,7 @@ class Decoding:
 class Translator:
     """``Translator.load("multi30k-en-de")("A dog runs.").text``: one text to one `Translation`, a list to a list."""
 
-    def __init__(self, model: Transformer, tokenizer: Tokenizer, name: str = "model"):
+    def __init__(self, model: Model, tokenizer: Tokenizer, name: str = "model"):
         if len(tokenizer) != model.config.vocab_size:
             raise TranslationError(
                 f"the tokenizer has {len(tokenizer)} pieces but the model {model.config.vocab_size}: "

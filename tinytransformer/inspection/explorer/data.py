@@ -42,7 +42,7 @@ def from_records(records: Iterable[Any], sentence: int | None = None) -> list[Gr
     if not newest:
         raise ExplorerError(
             "there is nothing to explore: the list of records is empty. Run the model inside "
-            "`with record_attention(model) as records:` first"
+            "`with record_attention(model) as records:` first; a model without attention records nothing"
         )
     by_kind: dict[str, list[Any]] = {}
     for (kind, _), record in sorted(newest.items(), key=lambda item: item[0][1]):
