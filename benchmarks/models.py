@@ -23,6 +23,8 @@ from tinytransformer.translation.translator import Translator
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "models.json"
 SETS = {
     "microworld-en-de": [("microworld", split) for split in ("test", "test_novel", "test_pronoun", "test_long")],
+    "microworld-lstm": [("microworld", "test")],
+    "microworld-lstm-additive": [("microworld", "test")],
     "multi30k-en-de": [("multi30k", split) for split in ("val", "test_2016_flickr")],
 }
 # The model's translations are shorter than people's. These were chosen on the validation split, among beams 4 and 5 and

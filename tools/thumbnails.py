@@ -15,6 +15,7 @@ FOLDER = ROOT / "docs" / "figures" / "lessons"
 SIZE = (300, 200)  # pixels; shown half as large
 CHOSEN = {  # lesson to the cell whose figure stands for it
     "00_start_here": "explorer",
+    "01_before_attention": "lengths-figure",
     "02_attention": "look-plot",
     "03_masks": "look-plot",
     "04_heads": "control-figure",

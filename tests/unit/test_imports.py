@@ -20,16 +20,22 @@ ORDER = {
         "tables entries verb_table lexicon morphology phrases pronouns clauses english german rendering world sense "
         "choices rivals reasons sentences questions examples splits generator"
     ).split(),
-    "text": ["download", "corpus", "tokenizer", "batching"],
-    "model": ["masks", "cache", "positions", "attention", "dropout", "layers", "config", "transformer", "recording"],
+    "text": ["download", "trees", "corpus", "tokenizer", "batching"],
+    "model": (
+        "masks cache positions attention dropout layers config transformer recording stepping early_attention cells "
+        "recurrent convolutional baselines"
+    ).split(),
     "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "processes"],
-    "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "card"],
-    "inspection": ["plots", "search_plots", "head_plots"],
+    "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "bracketing", "card"],
+    "experiments": (
+        "paper runs measuring layer_kinds generating table1 costs lengths table2 variants table3 table4 __main__"
+    ).split(),
+    "inspection": ["plots", "search_plots", "head_plots", "road_plots", "tree_plots", "table_plots"],
     "inspection.explorer": "data aggregates state interventions gold session page widget front".split(),
     "teaching": (
-        "verdicts exercises self_test softmax_exercises attention_exercises mask_exercises reach_exercises "
-        "head_exercises head_measure_exercises position_exercises rotary_exercises layer_exercises "
-        "model_exercises batch_exercises loss_exercises search_exercises beam_exercises bleu_exercises "
+        "verdicts exercises self_test recurrence_exercises fading_exercises softmax_exercises attention_exercises "
+        "mask_exercises reach_exercises head_exercises head_measure_exercises position_exercises rotary_exercises "
+        "layer_exercises model_exercises batch_exercises loss_exercises search_exercises beam_exercises bleu_exercises "
         "role_exercises alignment_exercises silence_exercises bpe_exercises corpus_exercises checks"
     ).split(),
     "teaching.grading": (

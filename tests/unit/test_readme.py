@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,27 @@ def test_the_table_of_recipes_is_that_of_the_results():
     rows, write = results("recipes")["rows"], benchmark("recipes").table_row
     for name, row in rows.items():
         assert write(name, row, rows["base"]["mean"]) in README
+
+
+def test_what_the_tables_found_is_what_their_files_say():
+    def mean(row: dict) -> float:
+        return statistics.mean(run["bleu"][-1] for run in row["runs"])
+
+    lengths, claim = results("lengths"), {row["kind"]: row for row in results("table1")["claim"]}
+    plain, _, additive = lengths["rows"]
+    gap, over = additive["gap"][-1], lengths["lengths"][-1][0] - 1
+    attention, recurrent = claim["self-attention"], claim["recurrent"]
+    cheaper, dearer = recurrent["paper"] / attention["paper"], attention["all"] / recurrent["all"]
+    base = next(row for row in results("costs")["rows"] if row["model"] == "base")
+    parsed = next(row for row in results("table4")["rows"] if row["split"] == "test" and row["beam"] == 21)
+    for found in (
+        f"over {over} words: BLEU {mean(plain):.1f} without attention, {mean(additive):.1f} with additive attention",
+        f"the gap of {gap['bleu']:.1f} lies between {gap['low']:.1f} and {gap['high']:.1f} (95 %)",
+        f"at n = {attention['n']} and d = {attention['d']} self-attention is {cheaper:.0f} × cheaper",
+        f"{dearer:.1f} × dearer with its projections counted",
+        f"base: {base['operations_from_hours']:.1e} operations by hours",
+        f"{base['operations_from_model']:.1e} by arithmetic, {base['model_share_of_hours']:.0%} of the former",
+        f"labelled F1 {parsed['f1']:.2f} on {parsed['sentences']:,} test sentences",
+        f"{parsed['malformed']} outputs repaired",
+    ):
+        assert found in README, found

@@ -64,8 +64,9 @@ def _draw(axes: Axes, tree: Nested, columns: list[float], wrong: Collection[int]
         below = [drawn(child) for child in inside]
         x, y = (below[0][0] + below[-1][0]) / 2, 1 + max(height for _, height in below)
         colour = WRONG if is_wrong else RIGHT
-        for child_x, child_y in below:
-            axes.plot([x, child_x], [y - 0.2, child_y + 0.25], color=colour, lw=1.6 if is_wrong else 0.8, zorder=1)
+        for child_x, child_y in below:  # with corners: a slanted line would cross what lies between
+            corners = [y - 0.2, y - 0.45, y - 0.45, child_y + 0.25]
+            axes.plot([x, x, child_x, child_x], corners, color=colour, lw=1.6 if is_wrong else 0.8, zorder=1)
         frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": WRONG if is_wrong else "none"}
         axes.text(x, y, label, ha="center", va="center", fontsize=9, color=colour, bbox=frame, zorder=2,
                   fontweight="bold" if is_wrong else "normal")  # fmt: skip

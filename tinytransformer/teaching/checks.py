@@ -14,6 +14,7 @@ from tinytransformer.teaching.bleu_exercises import AVERAGE, BLEU
 from tinytransformer.teaching.bpe_exercises import COUNT_PAIRS, LEARN_BPE, MERGE_PAIR
 from tinytransformer.teaching.corpus_exercises import BOOTSTRAP_WINS, CLEAN_PAIRS, UNKNOWN_SHARE
 from tinytransformer.teaching.exercises import Exercise, judge
+from tinytransformer.teaching.fading_exercises import CLIP, SLOPES
 from tinytransformer.teaching.head_exercises import HEAD_PARTS, LOOP, UNPACK
 from tinytransformer.teaching.head_measure_exercises import APART, DISAGREEMENT, MULTIPLICATIONS
 from tinytransformer.teaching.layer_exercises import DECODER, EMBED_AND_SCORE, LAYER_NORM
@@ -22,6 +23,7 @@ from tinytransformer.teaching.mask_exercises import CHUNK, MASKED_SOFTMAX, TRANS
 from tinytransformer.teaching.model_exercises import COUNT, GRADIENTS, SHAPES
 from tinytransformer.teaching.position_exercises import EMBED, ROW, SHIFT, WAVELENGTHS
 from tinytransformer.teaching.reach_exercises import INFLUENCE, REACH
+from tinytransformer.teaching.recurrence_exercises import LOOK, LSTM, READ
 from tinytransformer.teaching.role_exercises import CHOICE, ROLES
 from tinytransformer.teaching.rotary_exercises import BLIND, ROTATE
 from tinytransformer.teaching.search_exercises import GREEDY, RERANK
@@ -45,6 +47,12 @@ def _check(exercise: Exercise) -> Callable[[Callable], Verdict]:
     return check
 
 
+# Lesson 01
+check_read_to_the_end = _check(READ)
+check_lstm_step = _check(LSTM)
+check_slopes_over_distance = _check(SLOPES)
+check_clip_gradients = _check(CLIP)
+check_look_back = _check(LOOK)
 # Lesson 02
 check_attend_by_hand = _check(BY_HAND)
 check_my_softmax = _check(SOFTMAX)
