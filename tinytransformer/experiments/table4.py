@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
@@ -31,7 +31,7 @@ from tinytransformer.translation.translator import Decoding, Translator
 COMMAND = "python -m tinytransformer.experiments table4"
 FOLDER = Path("runs/table4")
 SPLITS = ("test", "test_novel", "test_long")
-WAYS = (PARSING, Decoding(beam=1, extra=PARSING.extra))
+WAYS = (PARSING, replace(PARSING, beam=1))
 SENTENCES, SEED = 1000, 1
 MISTAKES = 3  # kept of each row, to be drawn
 
