@@ -30,7 +30,7 @@ ORDER = {
     "experiments": (
         "paper runs measuring layer_kinds generating table1 costs lengths table2 variants table3 table4 __main__"
     ).split(),
-    "inspection": ["plots", "search_plots", "head_plots", "road_plots", "tree_plots", "table_plots"],
+    "inspection": ["plots", "search_plots", "head_plots", "road_plots", "tree_plots", "table_plots", "run_plots"],
     "inspection.explorer": "data aggregates state interventions gold session page widget front".split(),
     "teaching": (
         "verdicts exercises self_test recurrence_exercises fading_exercises softmax_exercises attention_exercises "
