@@ -1,11 +1,11 @@
 """Exercises of lesson 01 about gradients through time: how they fade, written out, and how they are clipped."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from tinytransformer.teaching.exercises import Exercise, Mistake, random
+from tinytransformer.teaching.exercises import Exercise, Mistake, Run, Symptom, agree, random, shape
 
 # --- the slope of a state with respect to the first one
 
@@ -45,6 +45,21 @@ def _norms_multiplied(states, w_h) -> Tensor:
     return torch.cumprod(torch.stack([torch.tensor(1.0), *factors]), dim=0)
 
 
+def _steps_alone(states, w_h) -> Tensor:
+    return torch.stack([torch.tensor(1.0), *(_largest(_slope(h, w_h)) for h in states[1:])])
+
+
+def _one_factor_more(states, w_h) -> Tensor:
+    return _slopes(torch.cat([states[:1], states]), w_h)[1:]
+
+
+def _is_frobenius(runs: Sequence[Run]) -> bool:
+    """Whether all numbers but the first are Frobenius norms: the first may have been set to 1."""
+    found = [_slopes(*run.arguments, size=torch.linalg.matrix_norm) for run in runs]
+    same_form = all(shape(run.got) == shape(run.wanted) for run in runs)
+    return same_form and all(agree(run.got[1:], norms[1:]) for run, norms in zip(runs, found, strict=True))
+
+
 SLOPES = Exercise(
     "slopes_over_distance",
     reference=_slopes,
@@ -67,12 +82,21 @@ SLOPES = Exercise(
         Mistake("norms-multiplied", "You multiply the largest singular values of the steps. That is an upper bound: "
                 "the direction that one step stretches most may be shrunk by the next. Multiply the matrices.",
                 _norms_multiplied),
-        Mistake("all-entries", "This is the length of the matrix as one long vector (Frobenius). Asked for is the "
-                "largest singular value.", lambda states, w_h: _slopes(states, w_h, size=torch.linalg.matrix_norm)),
+        Mistake("steps-alone", "These are the stretches of single steps. The slope over a distance is the product of "
+                "all steps up to there.", _steps_alone),
+        Mistake("one-factor-more", "There is a factor for step 1, too. The slope is that of h_n with respect to h_1, "
+                "so the first number is 1 and the first factor belongs to step 2.", _one_factor_more),
+        Mistake("square-left-out", "The slope of tanh is 1 − h², and you have 1 − h.",
+                lambda states, w_h: _slopes(states, w_h, step=lambda h, w: (1 - h)[:, None] * w)),
         Mistake("eigenvalue", "This is the largest eigenvalue, not the largest singular value.",
                 lambda states, w_h: _slopes(states, w_h, size=lambda m: torch.linalg.eigvals(m).abs().max())),
         Mistake("first-left-out", "One number is missing: the first state answers to itself with a slope of 1.",
                 lambda states, w_h: _slopes(states, w_h)[1:]),
+    ),
+    symptoms=(
+        Symptom("all-entries", _is_frobenius,
+                lambda run: "This is the length of the matrix as one long vector (Frobenius). Asked for is the largest "
+                "singular value: ord=2."),
     ),
 )  # fmt: skip
 
@@ -100,6 +124,10 @@ def _clip(gradients: list[Tensor], limit: float, length: Callable = _norm) -> li
     return [gradient * (limit / whole) if whole > limit else gradient for gradient in gradients]
 
 
+def _largest_number(gradients: list[Tensor]) -> Tensor:
+    return torch.stack([gradient.abs().max() for gradient in gradients]).max()
+
+
 def _each_alone(gradients: list[Tensor], limit: float) -> list[Tensor]:
     return [_clip([gradient], limit)[0] for gradient in gradients]
 
@@ -120,10 +148,15 @@ CLIP = Exercise(
                 "do.", lambda gradients, limit: _clip(gradients, limit, lambda parts: sum(g.norm() for g in parts))),
         Mistake("no-root", "The sum of the squares is not a length yet: the root is missing.",
                 lambda gradients, limit: _clip(gradients, limit, lambda parts: _norm(parts) ** 2)),
-        Mistake("longest-alone", "The factor comes from the longest single gradient. All of them together are longer.",
+        Mistake("longest-alone", "The factor comes from one gradient alone. All of them together are longer.",
                 lambda gradients, limit: _clip(gradients, limit, lambda parts: max(g.norm() for g in parts))),
         Mistake("length-one", "Clipped gradients have length 1, whatever the limit is.",
                 lambda gradients, limit: [g / _norm(gradients) if _norm(gradients) > limit else g for g in gradients]),
+        Mistake("largest-number", "The largest number is taken for the length. The length is the root of the sum of "
+                "all squares.", lambda gradients, limit: _clip(gradients, limit, _largest_number)),
+        Mistake("condition-reversed", "The short ones are scaled and the long ones left: the condition is the wrong "
+                "way round.", lambda gradients, limit: [
+                    g * (limit / _norm(gradients)) if _norm(gradients) < limit else g for g in gradients]),
         Mistake("thrown-away", "A gradient that is too long is thrown away. It should be shortened, not lost.",
                 lambda gradients, limit: [g * (_norm(gradients) <= limit) for g in gradients]),
     ),
