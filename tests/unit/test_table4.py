@@ -11,9 +11,10 @@ from tinytransformer.experiments import table4
 from tinytransformer.resources import data_folder
 from tinytransformer.text.corpus import microworld_trees
 from tinytransformer.text.tokenizer import Tokenizer
-from tinytransformer.text.trees import linearise, tree_of
+from tinytransformer.text.trees import delinearise, linearise, tree_of
 from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError, training_corpus, validation_corpus
 from tinytransformer.translation.bracketing import mismatches
+from tinytransformer.translation.translator import Translator
 
 SIZES = {
     "pairs": 300, "vocab_size": 200, "d_model": 16, "num_heads": 2, "d_ff": 32, "num_layers": 1, "max_length": 90,
@@ -44,14 +45,18 @@ def test_every_split_is_scored_with_the_papers_search_and_greedily(made):
         assert row["f1"] == pytest.approx(200 * row["matched"] / (row["gold"] + row["predicted"]), abs=0.01)
 
 
-def test_the_kept_mistakes_are_mistakes(made):
-    _, _, results = made
-    sentences = {split: {str(tree) for tree in microworld_trees(split, 3, table4.SEED)} for split in table4.SPLITS}
-    for row in results["rows"]:
-        assert len(row["mistakes"]) == 3 - row["complete"]
-        for mistake in row["mistakes"]:
-            assert mistake["gold"] in sentences[row["split"]]
-            assert any(mismatches(tree_of(mistake["gold"]), tree_of(mistake["predicted"])))
+def test_the_first_mistakes_are_kept_and_nothing_else(monkeypatch):
+    trees = microworld_trees("test", 8, seed=1)
+    wrong = {1, 2, 4, 6}
+    written = ["" if place in wrong else linearise(tree) for place, tree in enumerate(trees)]
+    parses = [delinearise(text, tree.words()) for text, tree in zip(written, trees, strict=True)]
+    monkeypatch.setattr(table4, "parse", lambda translator, sentences, decoding: parses)
+    row = table4.scored(None, trees, table4.WAYS[0])
+    assert [mistake["gold"] for mistake in row["mistakes"]] == [str(trees[place]) for place in (1, 2, 4)]
+    for mistake in row["mistakes"]:
+        assert any(mismatches(tree_of(mistake["gold"]), tree_of(mistake["predicted"])))
+    assert (row["complete"], row["malformed"]) == (4, 4)
+    assert row["repairs"]["not one outermost constituent"] == 4
 
 
 def test_what_is_done_is_not_done_again_and_what_is_missing_is(made, monkeypatch):
@@ -106,7 +111,7 @@ def test_every_symbol_of_a_tree_is_one_piece(made):
         assert tokenizer.decode(tokenizer.encode(source)) == source
 
 
-def test_from_the_command_line(tmp_path, capsys):
+def test_from_the_command_line(tmp_path, capsys, monkeypatch):
     run = tmp_path / "parser"
     short = ["--max-length", "60"]
     main(["train", "--recipe", "trees", "--folder", str(run), "--device", "cpu", "--json", *OPTIONS, *short])
@@ -127,11 +132,11 @@ def test_from_the_command_line(tmp_path, capsys):
     assert {**same, "text": 0, "seconds": 0} == {**found, "text": 0, "seconds": 0}
     parsed = [tree_of(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert [tree.words() for tree in parsed] == [tree.words() for tree in microworld_trees("test", 5, seed=1)]
-    lengths = []
-    for extra in ("3", "40"):
-        main(["translate", *model, "--extra", extra, "--json", "The dog sleeps ."])
-        lengths.append(len(json.loads(capsys.readouterr().out)["tokens"]))
-    assert lengths[0] <= lengths[1]
+    seen = []
+    monkeypatch.setattr(Translator, "__call__", lambda self, texts, decoding: seen.append(decoding.extra) or [])
+    main(["translate", *model, "--extra", "300", "The dog sleeps ."])
+    main(["translate", *model, "The dog sleeps ."])
+    assert seen == [300, 50]
 
 
 @pytest.mark.parametrize(
