@@ -4,7 +4,6 @@ Every architecture is trained three times on the microworld and translates test 
 many of each. How sure the gap is says a bootstrap: sentences are drawn anew, with all seeds' translations of them.
 """
 
-import argparse
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -16,6 +15,7 @@ from sacrebleu.metrics import BLEU
 
 from tinytransformer.experiments.runs import (
     Task,
+    command_options,
     forget_checkpoints,
     parameters,
     result_of,
@@ -149,10 +149,7 @@ def summary(found: Mapping[str, Sequence[Mapping]]) -> dict:
 
 def main(arguments: Sequence[str], results: Path) -> None:
     """Train what is missing, and write the results when all is there."""
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=Path("runs/lengths"), help="of the runs; default: %(default)s")
-    parser.add_argument("--output", type=Path, default=results, help="the results file; default: %(default)s")
-    options = parser.parse_args(arguments)
+    options = command_options(COMMAND, __doc__, results).parse_args(arguments)
     torch.set_num_threads(1)
     found: dict[str, list[dict]] = {name: [] for name in ARCHITECTURES}
     for seed in SEEDS:

@@ -4,6 +4,7 @@ All runs of a table share one text and one tokenizer, so that their perplexities
 decides its first weights, its dropout and the order of its batches.
 """
 
+import argparse
 import copy
 import json
 import platform
@@ -117,6 +118,15 @@ def _told(progress: Progress, folder: Path) -> dict[str, float]:
 
 def _log(folder: Path) -> list[str]:
     return (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+
+
+def command_options(command: str, about: str, results: Path) -> argparse.ArgumentParser:
+    """What the command of every table asks: where its runs are kept, and where its results go."""
+    parser = argparse.ArgumentParser(prog=command, description=about.splitlines()[0])
+    folder = Path("runs") / results.stem
+    parser.add_argument("--folder", type=Path, default=folder, help="of the runs; default: %(default)s")
+    parser.add_argument("--output", type=Path, default=results, help="the results file; default: %(default)s")
+    return parser
 
 
 def said(recipe: Recipe) -> dict:

@@ -6,7 +6,6 @@ learn from 1,000, 10,000 and 100,000 pairs, with three seeds each, and are score
 many updates, and after as many as fit into the seconds that the Transformer's take.
 """
 
-import argparse
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ import torch
 from tinytransformer.experiments.measuring import in_turns
 from tinytransformer.experiments.runs import (
     Task,
+    command_options,
     forget_checkpoints,
     parameters,
     result_of,
@@ -137,10 +137,7 @@ def compared(recipe: Recipe, in_equal_time: int, seed: int, folder: Path) -> dic
 
 def main(arguments: Sequence[str], results: Path) -> None:
     """Tune, train what is missing, and write what there is after each run."""
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__.splitlines()[0])
-    parser.add_argument("--folder", type=Path, default=Path("runs/table2"), help="of the runs; default: %(default)s")
-    parser.add_argument("--output", type=Path, default=results, help="the results file; default: %(default)s")
-    options = parser.parse_args(arguments)
+    options = command_options(COMMAND, __doc__, results).parse_args(arguments)
     torch.set_num_threads(1)
     seconds = result_of(options.folder / "seconds", {"updates": "of a batch"}, seconds_of_an_update)
     rows = {name: {"name": name, "seconds_of_an_update": seconds[name]} for name in ARCHITECTURES}

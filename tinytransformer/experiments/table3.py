@@ -7,7 +7,6 @@ model becomes perfect and differences show.
 **Departure**: one peak of the learning rate for all rows, found for the base; the paper's formula depends on d_model.
 """
 
-import argparse
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,7 +14,17 @@ from pathlib import Path
 
 import torch
 
-from tinytransformer.experiments.runs import RESULT, Task, parameters, result_of, said, trained, versions, write
+from tinytransformer.experiments.runs import (
+    RESULT,
+    Task,
+    command_options,
+    parameters,
+    result_of,
+    said,
+    trained,
+    versions,
+    write,
+)
 from tinytransformer.experiments.variants import CHANGES
 from tinytransformer.model.transformer import Transformer
 from tinytransformer.training.recipe import Recipe, validation_corpus
@@ -163,11 +172,9 @@ def line(row: Mapping) -> str:
 
 def main(arguments: Sequence[str], results: Path) -> None:
     """Train what is missing, and write what there is after each run."""
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__.splitlines()[0])
+    parser = command_options(COMMAND, __doc__, results)
     parser.add_argument("--only", help="train these rows only, with semicolons between their names")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="default: 1 2 3")
-    parser.add_argument("--folder", type=Path, default=Path("runs/table3"), help="of the runs; default: %(default)s")
-    parser.add_argument("--output", type=Path, default=results, help="the results file; default: %(default)s")
     options = parser.parse_args(arguments)
     rows = [row_named(name.strip()) for name in options.only.split(";")] if options.only else ROWS
     torch.set_num_threads(1)
