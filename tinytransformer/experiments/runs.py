@@ -5,7 +5,6 @@ decides its first weights, its dropout and the order of its batches.
 """
 
 import argparse
-import copy
 import json
 import platform
 import shutil
@@ -76,12 +75,11 @@ def trained(model: Model, recipe: Recipe, task: Task, folder: Path) -> dict[str,
 def trained_until(model: Model, recipe: Recipe, task: Task, folder: Path) -> dict[str, float]:
     """Train a model, or go on with it, until the recipe's last step; score the average of its last checkpoints.
 
-    The model itself is left as the last step left it.
+    The model holds that average afterwards; to go on, the loop takes its weights from the last checkpoint.
     """
     progress = training(model, recipe, task, folder)
-    judged = copy.deepcopy(model).eval()
-    judged.load_state_dict(average_of(checkpoints(folder)[-recipe.keep :]))
-    return {**scores(judged, task), **_told(progress, folder)}
+    model.load_state_dict(average_of(checkpoints(folder)[-recipe.keep :]))
+    return {**scores(model.eval(), task), **_told(progress, folder)}
 
 
 def training(model: Model, recipe: Recipe, task: Task, folder: Path) -> Progress:
