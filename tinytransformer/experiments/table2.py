@@ -42,7 +42,7 @@ LAYERS = {"lstm": 2, "lstm-additive": 2, "convs2s": 4, "transformer": 3}
 SEEDS = (1, 2, 3)
 PAIRS = (1_000, 10_000, 100_000)
 TUNED_ON = 10_000  # pairs
-PEAKS = (1e-3, 2.5e-3, 6e-3)
+PEAKS = (1e-3, 2.5e-3, 6e-3, 1.5e-2)
 SENTENCES = 500
 UPDATES = 2000
 BASE = Recipe(
@@ -137,7 +137,12 @@ def compared(recipe: Recipe, in_equal_time: int, seed: int, folder: Path) -> dic
 
 def main(arguments: Sequence[str], results: Path) -> None:
     """Tune, train what is missing, and write what there is after each run."""
-    options = command_options(COMMAND, __doc__, results).parse_args(arguments)
+    parser = command_options(COMMAND, __doc__, results)
+    parser.add_argument(
+        "--pairs", type=int, nargs="+", default=PAIRS, help="train on so many; default: 1000 10000 100000"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="default: 1 2 3")
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     seconds = result_of(options.folder / "seconds", {"updates": "of a batch"}, seconds_of_an_update)
     rows = {name: {"name": name, "seconds_of_an_update": seconds[name]} for name in ARCHITECTURES}
@@ -146,11 +151,11 @@ def main(arguments: Sequence[str], results: Path) -> None:
         row["peak"] = best_peak(row["tries"])
         row["d_model"], row["num_layers"] = sized(name).d_model, sized(name).num_layers
         row["parameters"] = parameters(initial_model(sized(name)))
-        row["runs"] = {str(pairs): [] for pairs in PAIRS}
+        row["runs"] = {str(pairs): [] for pairs in options.pairs}
         print(f"{name}: {row['parameters']:,} parameters, peak {row['peak']}", flush=True)
     about = {"command": COMMAND, "versions": versions(), "note": NOTE, "updates": UPDATES}
-    for pairs in PAIRS:
-        for seed in SEEDS:
+    for pairs in options.pairs:
+        for seed in options.seeds:
             for name, row in rows.items():
                 recipe = replace(sized(name), pairs=pairs, peak=row["peak"])
                 in_equal_time = round(UPDATES * seconds["transformer"] / seconds[name])
