@@ -2,8 +2,8 @@
 
 Every size is scaled down: rows (A) to (E) change heads, d_k, size, dropout and label smoothing, and positions by the
 paper's proportions where small numbers allow it; of two layers none is a third, so ours are halved and grow by one and
-two. Below them stand rows that the paper does not have but people quote. The text is small on purpose, so that no
-model becomes perfect and differences show.
+two. Below them stand rows that the paper does not have but people quote, and the deepest and the biggest model once more
+with pre-norm. The text is small on purpose, so that no model becomes perfect and differences show.
 **Departure**: one peak of the learning rate for all rows, found for the base; the paper's formula depends on d_model.
 """
 
@@ -101,6 +101,8 @@ ROWS = (
     Row("pre-norm", "quoted", {"norm": "pre"}),
     Row("no positions", "quoted", {"positions": "none"}),
     Row("no scaling", "quoted", change="no scaling"),
+    Row("N = 4, pre-norm", "quoted", {"num_layers": 4, "norm": "pre"}),
+    Row("big, pre-norm", "quoted", {"d_model": 128, "d_ff": 512, "num_heads": 8, "dropout": 0.3, "norm": "pre"}),
 )
 
 
@@ -129,7 +131,7 @@ def run_one(row: Row, seed: int, common: Task, folder: Path) -> dict:
 
 
 def run_folder(folder: Path, row: Row, seed: int) -> Path:
-    return folder / f"{row.name.lower().replace(' ', '-').replace('=-', '')}-{seed}"
+    return folder / f"{row.name.lower().replace(' ', '-').replace('=-', '').replace(',', '')}-{seed}"
 
 
 def collect(folder: Path) -> dict:
