@@ -25,6 +25,7 @@ CHOSEN = {  # lesson to the cell whose figure stands for it
     "08_decoding": "look-plot",
     "09_inside": "find-plot",
     "10_translator": "control-figure",
+    "11_tables": "variations-figure",
 }
 
 

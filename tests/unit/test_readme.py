@@ -115,7 +115,23 @@ def test_what_the_tables_found_is_what_their_files_say():
     cheaper, dearer = recurrent["paper"] / attention["paper"], attention["all"] / recurrent["all"]
     base = next(row for row in results("costs")["rows"] if row["model"] == "base")
     parsed = next(row for row in results("table4")["rows"] if row["split"] == "test" and row["beam"] == 21)
+    rows = {row["name"]: statistics.mean(run["bleu"] for run in row["runs"]) for row in results("table3")["rows"]}
+    own = {
+        row["name"]: {
+            pairs: statistics.mean(run["equal_updates"]["bleu"] for run in runs) for pairs, runs in row["runs"].items()
+        }
+        for row in results("table2")["rows"]
+    }
+    lstm, attending, convolutional, transformer = own.values()
+    gap_to_base = {name: bleu - rows["base"] for name, bleu in rows.items()}
     for found in (
+        f"100,000 pairs: BLEU {lstm['100000']:.1f} for an LSTM, {attending['100000']:.1f} with attention",
+        f"{convolutional['100000']:.1f} convolutional, {transformer['100000']:.1f} Transformer; on 1,000 pairs",
+        f"LSTM with attention, too ({transformer['1000']:.1f} to {attending['1000']:.1f})",
+        f"of the base's BLEU of {rows['base']:.1f}, one head loses {-gap_to_base['h = 1']:.1f}",
+        f"and sixteen {-gap_to_base['h = 16']:.1f}; a doubled d_model gains {gap_to_base['d_model = 128']:.1f}",
+        f"learning rate ({rows['N = 4']:.1f}) and gain with pre-norm ({rows['N = 4, pre-norm']:.1f})",
+        f"{len(rows)} rows with three seeds each",
         f"over {over} words: BLEU {mean(plain):.1f} without attention, {mean(additive):.1f} with additive attention",
         f"the gap of {gap['bleu']:.1f} lies between {gap['low']:.1f} and {gap['high']:.1f} (95 %)",
         f"at n = {attention['n']} and d = {attention['d']} self-attention is {cheaper:.0f} × cheaper",

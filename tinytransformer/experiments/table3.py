@@ -2,7 +2,7 @@
 
 Every size is scaled down: rows (A) to (E) change heads, d_k, size, dropout and label smoothing, and positions by the
 paper's proportions where small numbers allow it; of two layers none is a third, so ours are halved and grow by one and
-two. Below them stand rows that the paper does not have but people quote, and the deepest and the biggest model once more
+two. Below them stand rows that the paper does not have but people quote, and the deepest and the biggest model again
 with pre-norm. The text is small on purpose, so that no model becomes perfect and differences show.
 **Departure**: one peak of the learning rate for all rows, found for the base; the paper's formula depends on d_model.
 """

@@ -13,6 +13,8 @@ from tinytransformer.teaching.beam_exercises import BEAM, CACHE
 from tinytransformer.teaching.bleu_exercises import AVERAGE, BLEU
 from tinytransformer.teaching.bpe_exercises import COUNT_PAIRS, LEARN_BPE, MERGE_PAIR
 from tinytransformer.teaching.corpus_exercises import BOOTSTRAP_WINS, CLEAN_PAIRS, UNKNOWN_SHARE
+from tinytransformer.teaching.count_exercises import CROSSOVER, LAYERS, SHARE
+from tinytransformer.teaching.evidence_exercises import CHANCE, F1_OF_LINES
 from tinytransformer.teaching.exercises import Exercise, judge
 from tinytransformer.teaching.fading_exercises import CLIP, SLOPES
 from tinytransformer.teaching.head_exercises import HEAD_PARTS, LOOP, UNPACK
@@ -115,5 +117,11 @@ check_learn_bpe = _check(LEARN_BPE)
 check_unknown_share = _check(UNKNOWN_SHARE)
 check_clean_pairs = _check(CLEAN_PAIRS)
 check_bootstrap_wins = _check(BOOTSTRAP_WINS)
+# Lesson 11
+check_costs_more_from = _check(CROSSOVER)
+check_layers_to_reach = _check(LAYERS)
+check_share_of_peak = _check(SHARE)
+check_f1_of_lines = _check(F1_OF_LINES)
+check_chance_of_gap = _check(CHANCE)
 
 __all__ = ["EXERCISES", "Verdict", "holds", "judge", "same", "self_test", *(f"check_{name}" for name in EXERCISES)]
