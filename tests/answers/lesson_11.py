@@ -120,7 +120,7 @@ def f1_by_crossing_out(gold, predicted):
                 left.remove(span)
                 right += 1
     precision, recall = right / of_ours, right / of_gold
-    return 100 * 2 * precision * recall / (precision + recall)
+    return 0.0 if not right else 100 * 2 * precision * recall / (precision + recall)
 
 
 def spans_by_recursion(line):
@@ -153,6 +153,41 @@ def f1_wrongly(read=read_line, collect=list, score=lambda right, gold, ours: 2 *
         return 100 * score(right, of_gold, of_ours)
 
     return f1_of_lines
+
+
+def f1_lengths_by_lists(gold, predicted):
+    right = total = 0
+    for line, other in zip(gold, predicted, strict=True):
+        one, two = read_line(line), read_line(other)
+        right, total = right + len(set(one).intersection(two)), total + len(one) + len(two)
+    return 200 * right / total
+
+
+def f1_in_one_bag(gold, predicted):
+    bags = [Counter(span for line in lines for span in read_line(line)) for lines in (gold, predicted)]
+    return 200 * sum(min(count, bags[1][span]) for span, count in bags[0].items()) / sum(map(Counter.total, bags))
+
+
+def read_with_a_dictionary(line):
+    starts, spans, word = {}, [], 0
+    for symbol in line.split():
+        if symbol.startswith("("):
+            starts[symbol[1:]] = word
+        elif symbol.startswith(")"):
+            spans.append((symbol[1:], starts[symbol[1:]], word))
+        else:
+            word += 1
+    return spans
+
+
+def read_by_symbols(line):
+    stack, spans = [], []
+    for number, symbol in enumerate(line.split()):
+        if symbol.startswith("("):
+            stack.append((symbol[1:], number))
+        elif symbol.startswith(")"):
+            spans.append((*stack.pop(), number))
+    return spans
 
 
 def f1_matched_again(gold, predicted):
@@ -261,6 +296,11 @@ PLANTED = {
     },
     "f1_of_lines": {
         "sets": f1_wrongly(collect=set),
+        "sets-for-matches": f1_lengths_by_lists,
+        "across-sentences": f1_in_one_bag,
+        "no-stack": f1_wrongly(read_with_a_dictionary),
+        "symbols-counted": f1_wrongly(read_by_symbols),
+        "top-left-out": f1_wrongly(lambda line: [span for span in read_line(line) if span[0] != "TOP"]),
         "matched-again": f1_matched_again,
         "mean-of-sentences": f1_of_means,
         "unlabelled": f1_wrongly(lambda line: [(first, end) for _, first, end in read_line(line)]),
@@ -275,6 +315,7 @@ PLANTED = {
     "chance_of_gap": {
         "one-sided": chance_wrongly(size=lambda gap: gap),
         "larger-only": chance_wrongly(counts=lambda gap, real: gap > real + 1e-9),
+        "no-tolerance": chance_wrongly(lambda scores: sum(scores) / len(scores), counts=lambda gap, real: gap >= real),
         "without-the-real-one": chance_wrongly(real_one=False),
         "pairs": chance_of_pairs,
         "the-rest": lambda ours, theirs: 1 - chance_by_choosing(ours, theirs),

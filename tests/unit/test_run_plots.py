@@ -8,7 +8,7 @@ GROUPS = {"A": {"h = 1": [57.0, 59.0], "h = 8": [61.0, 63.0]}, "quoted": {"no re
 
 
 def test_variations_are_differences_to_the_base():
-    (axes,) = run_plots.variations([59.0, 61.0], GROUPS, {"h = 1": -0.9}).axes
+    (axes,) = run_plots.variations([59.0, 61.0], GROUPS, {"h = 1": -0.9}, noise=1.5).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "h = 1  (A)",
         "h = 8  (A)",
@@ -20,13 +20,15 @@ def test_variations_are_differences_to_the_base():
     assert points == [[-3.0, -1.0], [1.0, 3.0]]
     (diamond,) = [line for line in axes.lines if line.get_marker() == "D"]
     assert (diamond.get_xdata()[0], diamond.get_ydata()[0]) == (-0.9, 0)
+    (band,) = [patch for patch in axes.patches if patch.get_label() == "noise"]
+    assert (band.get_x(), band.get_width()) == (-1.5, 3.0)
     assert axes.yaxis_inverted()
-    assert {text.get_text() for text in axes.get_legend().get_texts()} == {"seeds of the base", "the paper"}
+    assert {text.get_text() for text in axes.get_legend().get_texts()} == {"noise", "the paper"}
 
 
 def test_a_row_of_the_paper_needs_ours():
     with pytest.raises(ValueError, match="the paper's h = 3 has no row of ours"):
-        run_plots.variations([1.0], GROUPS, {"h = 3": 0.1})
+        run_plots.variations([1.0], GROUPS, {"h = 3": 0.1}, noise=1.0)
 
 
 def test_scores_over_data():

@@ -14,12 +14,13 @@ def variations(
     base: Sequence[float],
     groups: Mapping[str, Mapping[str, Sequence[float]]],
     paper: Mapping[str, float],
+    noise: float,
     xlabel: str = "BLEU more than the base",
 ) -> Figure:
     """How far each variation is from the base: group to row to the scores of its seeds, and the paper's differences.
 
-    A point is a seed against the base's mean, a bar their mean; the band is what the base's own seeds differ by. A
-    diamond is the difference in the paper, which has another scale and another text.
+    A point is a seed against the base's mean, a bar their mean; the band is ``noise`` to either side. A diamond is the
+    difference in the paper, which has another scale and another text.
     """
     rows = [(group, name, scores) for group, members in groups.items() for name, scores in members.items()]
     unknown = sorted(set(paper) - {name for _, name, _ in rows})
@@ -28,7 +29,7 @@ def variations(
     figure = Figure(figsize=(8.6, 0.8 + 0.27 * len(rows)), layout="constrained")
     axes = figure.subplots()
     middle, names = float(np.mean(base)), list(groups)
-    axes.axvspan(min(base) - middle, max(base) - middle, color="0.88", lw=0, label="seeds of the base")
+    axes.axvspan(-noise, noise, color="0.88", lw=0, label="noise")
     for place, (group, name, scores) in enumerate(rows):
         colour = PALETTE[names.index(group) % len(PALETTE)]
         if len(scores):

@@ -38,7 +38,7 @@ CROSSOVER = Exercise(
                 "costs more.", lambda d, g, p: _first(d, g, p, more=lambda one, other: one >= other)),
         Mistake("papers-terms", "This is d + 1, from the terms of Table 1. Gates and projections change it.",
                 lambda d, g, p: d + 1),
-        Mistake("without-mixtures", "Scores are counted, the means of the values are not: pairs of positions cost "
+        Mistake("without-mixtures", "Scores are counted, the mixture of the values is not: pairs of positions cost "
                 "twice n · n · d.", lambda d, g, p: _first(d, g, p, lambda n, d, p: p * n * d * d + n * n * d)),
         Mistake("half-the-gates", "A gate has two matrices: one for the word, one for the state before.",
                 lambda d, g, p: _first(d, g, p, recurrent=lambda n, d, g: g * n * d * d)),

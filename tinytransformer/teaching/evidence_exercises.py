@@ -47,6 +47,46 @@ def _f1(
     return 100 * score(matched, rights, ours)
 
 
+def _sets_for_matches_only(gold: Sequence[str], predicted: Sequence[str]) -> float:
+    """Doubled brackets are counted twice, but matched once."""
+    matched = total = 0
+    for one, other in zip(gold, predicted, strict=True):
+        right, found = _brackets(one), _brackets(other)
+        matched += len(set(right) & set(found))
+        total += len(right) + len(found)
+    return 100 * 2 * matched / total
+
+
+def _across_sentences(gold: Sequence[str], predicted: Sequence[str]) -> float:
+    """All sentences in one bag: a bracket of one sentence is matched by that of another."""
+    right, found = (Counter(bracket for line in lines for bracket in _brackets(line)) for lines in (gold, predicted))
+    return 100 * 2 * (right & found).total() / (right.total() + found.total())
+
+
+def _by_label(line: str) -> list[Bracket]:
+    """Where a label was opened last, instead of a stack."""
+    found, opened, place = [], {}, 0
+    for symbol in line.split():
+        if symbol[0] == "(":
+            opened[symbol[1:]] = place
+        elif symbol[0] == ")":
+            found.append((symbol[1:], opened[symbol[1:]], place))
+        else:
+            place += 1
+    return found
+
+
+def _by_symbols(line: str) -> list[Bracket]:
+    """Places counted in symbols, brackets among them."""
+    found, opened = [], []
+    for place, symbol in enumerate(line.split()):
+        if symbol[0] == "(":
+            opened.append((symbol[1:], place))
+        elif symbol[0] == ")":
+            found.append((*opened.pop(), place))
+    return found
+
+
 def _asked_for_each(gold: Sequence[str], predicted: Sequence[str]) -> float:
     """Every predicted bracket is right if the gold tree has it at all, however often it was predicted."""
     matched = rights = ours = 0
@@ -69,7 +109,13 @@ def _lines() -> list[tuple]:
         ([single, "(S (VP XX )VP )S"], [doubled, "(S (NP XX )NP )S"]),
         ([doubled, single], ["(S (VP (VP (VP XX XX )VP )VP )VP )S", "(S XX XX )S"]),
         ([single], ["(S (VP XX )VP (NP XX )NP )S"]),
-    ]
+        ([doubled], [doubled]),
+        (["(S (NP XX )NP (VP XX XX )VP )S", "(S (NP XX XX )NP (VP XX )VP )S"],
+         ["(S (NP XX XX )NP (VP XX )VP )S", "(S (NP XX )NP (VP XX XX )VP )S"]),
+        ([inside], [inside.replace("(PP XX (NP XX )NP )PP", "(PP XX XX )PP")]),
+        (["(TOP (S XX )S )TOP"], ["(TOP (NP XX )NP )TOP"]),
+        (["(S XX )S"], ["(NP XX )NP"]),
+    ]  # fmt: skip
 
 
 F1_OF_LINES = Exercise(
@@ -79,6 +125,17 @@ F1_OF_LINES = Exercise(
     mistakes=(
         Mistake("sets", "A constituent that stands twice in a tree (a VP around a VP of the same words) counts twice. "
                 "Yours are sets.", lambda gold, predicted: _f1(gold, predicted, collect=set)),
+        Mistake("sets-for-matches", "Two equal constituents are counted twice and matched once. Even a perfect line "
+                "does not get 100 then.", _sets_for_matches_only),
+        Mistake("across-sentences", "Constituents of one sentence are matched with those of another. Match within each "
+                "sentence, then add up the counts.", _across_sentences),
+        Mistake("no-stack", "A label is opened again inside itself (an NP within an NP), and the outer one loses its "
+                "beginning. Brackets close in the reverse order of opening.",
+                lambda gold, predicted: _f1(gold, predicted, _by_label)),
+        Mistake("symbols-counted", "Brackets are counted as places, too. A constituent is told by the numbers of its "
+                "words.", lambda gold, predicted: _f1(gold, predicted, _by_symbols)),
+        Mistake("top-left-out", "TOP is left out, as evalb does. Here every label counts.", lambda gold, predicted: _f1(
+            gold, predicted, lambda line: [one for one in _brackets(line) if one[0] not in ("TOP", "ROOT")])),
         Mistake("matched-again", "A gold constituent is matched more than once. Each can be taken by one predicted "
                 "one only.", _asked_for_each),
         Mistake("mean-of-sentences", "This is the mean of the sentences' F1. Counts are added up over all sentences "
@@ -154,6 +211,7 @@ CHANCE = Exercise(
         ([1.0, 2.0, 4.0], [3.0, 2.0, 7.0]),
         ([5.0, 9.0], [1.0, 2.0, 3.0, 4.0]),
         ([0.3, 0.1, 0.2], [0.2, 0.3, 0.1]),
+        ([57.0, 58.6, 62.3], [63.4, 64.2, 56.7]),
     ],
     mistakes=(
         Mistake("one-sided", "Only gaps in the direction of the real one are counted, or gaps with their sign. A gap "
@@ -161,6 +219,8 @@ CHANCE = Exercise(
                 lambda ours, theirs: _chance(ours, theirs, size=lambda gap: gap)),
         Mistake("larger-only", "A division with exactly the real gap is not counted. At least as large: the real one "
                 "counts, too.", lambda ours, theirs: _chance(ours, theirs, slack=-ROUNDING)),
+        Mistake("no-tolerance", "Gaps that are equal on paper differ in their last binary digit. Count a gap that is "
+                "smaller by a rounding error (1e-9), too.", lambda ours, theirs: _chance(ours, theirs, slack=0.0)),
         Mistake("without-the-real-one", "The real division is one of the ways, and belongs into both counts.",
                 _without_the_real_one),
         Mistake("pairs", "Each score of the one was compared with each of the other. Asked is in how many ways the "
