@@ -74,6 +74,7 @@ EXPLORERS = {"09_inside": ("look-explorer", "look-captions")}  # cells that show
 @pytest.mark.parametrize(
     ("name", "last", "sliders", "boxes"),
     [
+        ("01_before_attention", "stub-5", 1, 0),
         ("02_attention", "stub-6", 1, 1),
         ("03_masks", "stub-5", 2, 1),
         ("04_heads", "stub-6", 3, 1),
@@ -83,6 +84,7 @@ EXPLORERS = {"09_inside": ("look-explorer", "look-captions")}  # cells that show
         ("08_decoding", "stub-6", 2, 0),
         ("09_inside", "stub-6", 2, 0),
         ("10_translator", "stub-6", 1, 1),
+        ("11_tables", "stub-5", 2, 0),
     ],
 )
 def test_every_control_changes_numbers_and_picture(lab, page, tmp_path, name, last, sliders, boxes):
