@@ -149,6 +149,7 @@ def test_labelled_f1_of_lesson_11(lost):
         ("2 * 3 * forward", "2 * forward"),
         ("(len(scores) - 1)", "len(scores)"),
         ("(1 / 3 + 1 / 3)", "(1 / 3)"),
+        (" / math.log(2)", ""),
         ("ours * theirs > 0", "ours * theirs < 0"),
         ("1.001 * digit", "0.0"),
         ('f"){label}"', '")"'),

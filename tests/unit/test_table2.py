@@ -57,7 +57,11 @@ def test_the_whole_table(small, tmp_path, monkeypatch):
     output = tmp_path / "table2.json"
     arguments = ["--folder", str(tmp_path / "runs"), "--output", str(output)]
     part = tmp_path / "part.json"
-    table2.main([*arguments[:3], str(part), "--pairs", "200", "--seeds", "1"], part)  # two processes can share the work
+    with pytest.raises(SystemExit):  # a part never replaces the whole
+        table2.main([*arguments, "--pairs", "200"], output)
+    table2.main(
+        [*arguments[:3], str(part), "--pairs", "200", "--seeds", "1"], output
+    )  # two processes can share the work
     for row in json.loads(part.read_text(encoding="utf-8"))["rows"]:
         assert [[run["seed"] for run in found] for found in row["runs"].values()] == [[1]]
     table2.main(arguments, output)

@@ -138,11 +138,12 @@ def compared(recipe: Recipe, in_equal_time: int, seed: int, folder: Path) -> dic
 def main(arguments: Sequence[str], results: Path) -> None:
     """Tune, train what is missing, and write what there is after each run."""
     parser = command_options(COMMAND, __doc__, results)
-    parser.add_argument(
-        "--pairs", type=int, nargs="+", default=PAIRS, help="train on so many; default: 1000 10000 100000"
-    )
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="default: 1 2 3")
+    part = "; a part of the table needs an --output of its own"
+    parser.add_argument("--pairs", type=int, nargs="+", default=PAIRS, help=f"default: 1000 10000 100000{part}")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help=f"default: 1 2 3{part}")
     options = parser.parse_args(arguments)
+    if options.output == results and not (set(PAIRS) <= set(options.pairs) and set(SEEDS) <= set(options.seeds)):
+        parser.error(f"a part of the table would replace {results}: give it an --output of its own")
     torch.set_num_threads(1)
     seconds = result_of(options.folder / "seconds", {"updates": "of a batch"}, seconds_of_an_update)
     rows = {name: {"name": name, "seconds_of_an_update": seconds[name]} for name in ARCHITECTURES}
