@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tinytransformer import Transformer, TransformerConfig
+from tinytransformer import MultiHeadAttention, Transformer, TransformerConfig
+from tinytransformer.model import DecoderLayer, EncoderLayer
 
 NORMS = ("post", "pre")
 POSITIONS = ("sinusoidal", "learned", "rotary", "none")
@@ -48,3 +49,28 @@ def random_ids(batch: int, length: int, padding: int = 0) -> Tensor:
 
 def max_difference(a: Tensor, b: Tensor) -> float:
     return (a - b).abs().max().item()
+
+
+def load_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
+    """Our weights in PyTorch's attention."""
+    theirs.load_state_dict(
+        {
+            "in_proj_weight": torch.cat([ours.w_q.weight, ours.w_k.weight, ours.w_v.weight]),
+            "in_proj_bias": torch.cat([ours.w_q.bias, ours.w_k.bias, ours.w_v.bias]),
+            "out_proj.weight": ours.w_o.weight,
+            "out_proj.bias": ours.w_o.bias,
+        }
+    )
+
+
+def load_layer(theirs: nn.Module, ours: EncoderLayer) -> None:
+    """Our weights in PyTorch's encoder or decoder layer."""
+    load_attention(theirs.self_attn, ours.self_attention)
+    theirs.linear1.load_state_dict(ours.feed_forward.w_1.state_dict())
+    theirs.linear2.load_state_dict(ours.feed_forward.w_2.state_dict())
+    residuals = [ours.self_attention_residual, ours.feed_forward_residual]
+    if isinstance(ours, DecoderLayer):
+        load_attention(theirs.multihead_attn, ours.cross_attention)
+        residuals.insert(1, ours.cross_attention_residual)
+    for number, residual in enumerate(residuals, start=1):
+        getattr(theirs, f"norm{number}").load_state_dict(residual.norm.state_dict())

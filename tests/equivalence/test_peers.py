@@ -7,6 +7,8 @@ import pytest
 import torch
 from support import max_difference, random_ids, small_model
 
+from tinytransformer.translation.exchange.formats import ExchangeError
+
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 peers = __import__("peers")
 
@@ -39,7 +41,7 @@ def test_ctranslate2_has_our_probabilities(norm, tmp_path):
 
 
 def test_a_model_that_the_peers_cannot_run_is_named():
-    with pytest.raises(SystemExit, match="the peers cannot run this model: positions='rotary', they need 'sinusoidal'"):
+    with pytest.raises(ExchangeError, match="cannot run this model: positions='rotary', and only 'sinusoidal' is"):
         peers.to_transformers(small_model(positions="rotary"))
 
 

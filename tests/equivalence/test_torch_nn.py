@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support import NORMS, max_difference, random_ids, randomise, small_model
+from support import NORMS, load_attention, load_layer, max_difference, random_ids, randomise, small_model
 from torch import nn
 
 from tinytransformer import MultiHeadAttention, causal_mask, padding_mask
@@ -11,29 +11,6 @@ from tinytransformer.model.config import NORMS as RESIDUALS
 
 TOLERANCE = 1e-5
 SIZES = [(8, 1, 12), (16, 4, 24), (64, 8, 128), (96, 6, 50)]  # d_model, heads, d_ff
-
-
-def load_attention(theirs: nn.MultiheadAttention, ours: MultiHeadAttention) -> None:
-    theirs.load_state_dict(
-        {
-            "in_proj_weight": torch.cat([ours.w_q.weight, ours.w_k.weight, ours.w_v.weight]),
-            "in_proj_bias": torch.cat([ours.w_q.bias, ours.w_k.bias, ours.w_v.bias]),
-            "out_proj.weight": ours.w_o.weight,
-            "out_proj.bias": ours.w_o.bias,
-        }
-    )
-
-
-def load_layer(theirs: nn.Module, ours: EncoderLayer) -> None:
-    load_attention(theirs.self_attn, ours.self_attention)
-    theirs.linear1.load_state_dict(ours.feed_forward.w_1.state_dict())
-    theirs.linear2.load_state_dict(ours.feed_forward.w_2.state_dict())
-    residuals = [ours.self_attention_residual, ours.feed_forward_residual]
-    if isinstance(ours, DecoderLayer):
-        load_attention(theirs.multihead_attn, ours.cross_attention)
-        residuals.insert(1, ours.cross_attention_residual)
-    for number, residual in enumerate(residuals, start=1):
-        getattr(theirs, f"norm{number}").load_state_dict(residual.norm.state_dict())
 
 
 @pytest.mark.parametrize(("d_model", "num_heads", "d_ff"), SIZES)

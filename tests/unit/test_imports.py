@@ -20,15 +20,17 @@ ORDER = {
         "tables entries verb_table lexicon morphology phrases pronouns clauses english german rendering world sense "
         "choices rivals reasons sentences questions examples splits generator"
     ).split(),
-    "text": ["download", "trees", "corpus", "tokenizer", "batching"],
+    "text": ["download", "trees", "corpus", "tokenizer", "marian_tokenizer", "batching"],
     "model": (
-        "masks cache positions attention dropout layers config transformer recording stepping early_attention cells "
-        "recurrent convolutional baselines"
+        "masks cache positions attention blockwise dropout layers config transformer families recording stepping "
+        "early_attention cells recurrent convolutional baselines"
     ).split(),
-    "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "processes"],
-    "translation": ["greedy", "beam_search", "parallel", "translator", "evaluation", "bracketing", "card"],
+    "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "language_model", "processes"],
+    "translation": "greedy beam_search refinement parallel translator evaluation bracketing card".split(),
+    "translation.exchange": "formats marian marian_import ctranslate".split(),
     "experiments": (
-        "paper runs measuring layer_kinds generating table1 costs lengths table2 variants table3 table4 __main__"
+        "paper runs measuring layer_kinds generating table1 costs plan lengths table2 variants table3 table4 "
+        "refinement __main__"
     ).split(),
     "inspection": ["plots", "search_plots", "head_plots", "road_plots", "tree_plots", "table_plots", "run_plots"],
     "inspection.explorer": "data aggregates state interventions gold session page widget front".split(),

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+from tinytransformer.experiments.plan import described, make_plan, two_steps
 from tinytransformer.inspection import plots
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.text.tokenizer import Tokenizer
@@ -38,7 +39,9 @@ examples:
   python -m tinytransformer train --recipe multi30k --start multi30k-en-de --peak 0.001 --folder runs/longer
   python -m tinytransformer train --recipe trees --folder runs/parser
   python -m tinytransformer train --corpus files --train train.tsv --valid valid.tsv --vocab-size 4000 --folder runs/own
-  torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k-gpu --folder runs/two-gpus"""
+  torchrun --nproc-per-node=2 -m tinytransformer train --recipe multi30k-gpu --folder runs/two-gpus
+  python -m tinytransformer train --recipe wmt14-base --dry-run"""
+GPUS_OF_A_MACHINE = 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="processor cores to use; default: all")
     parser.add_argument("--recompute", action="store_true", help="activation checkpointing: less memory, more time")
     parser.add_argument("--compile", action="store_true", help="compile the layers first (torch.compile)")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what the recipe takes on GPUs, try two small steps, and stop"
+    )
     parser.add_argument("--json", action="store_true", help="print the scores as one JSON object at the end")
     _add_recipe_options(parser.add_argument_group("the recipe (default: what --recipe says)"))
     parser.set_defaults(run_command=run)
@@ -87,6 +93,9 @@ def run(options: argparse.Namespace) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     recipe = chosen_recipe(options)
+    if options.dry_run:
+        _rehearse(options, recipe)
+        return
     if can_share(recipe.processes, options.device):
         raise SystemExit(start(recipe.processes, options.arguments))
     with joined(options.device) as first:
@@ -109,6 +118,24 @@ def run(options: argparse.Namespace) -> None:
             raise SystemExit(130) from None
         if first:
             _finish(options, recipe, progress, valid)
+
+
+def _rehearse(options: argparse.Namespace, recipe: Recipe) -> None:
+    """Print the plan, try two steps of the real model and loop, and say how to start; nothing is written or read."""
+    print("\n".join(described(make_plan(recipe, options.recipe))))
+    first, second = two_steps(recipe)
+    uniform = math.log(recipe.vocab_size)
+    print(f"two steps   loss {first:.2f}, then {second:.2f}, on made-up text (ln of the vocabulary: {uniform:.2f})")
+    typed = [word for word in options.arguments if word not in ("--dry-run", "--json")]
+    print(f"one GPU     {shlex.join(['python', '-m', 'tinytransformer', *typed])}")
+    shared = recipe.tokens * recipe.accumulate // GPUS_OF_A_MACHINE
+    several = [*typed, "--tokens", str(shared), "--accumulate", "1", "--processes", "1"]
+    print(
+        f"{GPUS_OF_A_MACHINE} GPUs      "
+        + shlex.join(["torchrun", f"--nproc-per-node={GPUS_OF_A_MACHINE}", "-m", "tinytransformer", *several])
+    )
+    if recipe.corpus == "files":
+        print(f"text        {recipe.train} to train, {recipe.valid} to watch: a sentence a line, yours to provide")
 
 
 def _text(recipe: Recipe, options: argparse.Namespace, first: bool) -> tuple[ParallelCorpus, Tokenizer]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tinytransformer.experiments.costs import run as costs
 from tinytransformer.experiments.lengths import main as lengths
+from tinytransformer.experiments.refinement import run as refinement
 from tinytransformer.experiments.table1 import run as table1
 from tinytransformer.experiments.table2 import main as table2
 from tinytransformer.experiments.table3 import main as table3
@@ -34,6 +35,7 @@ TABLES: Mapping[str, tuple[str, Table]] = {
     "table2": ("before and after the Transformer, at equal size", table2),
     "table3": ("variations on the base model, three seeds each", table3),
     "table4": ("parsing as translation", only_output(table4)),
+    "refinement": ("all positions at once, then refined, beside one after the other", only_output(refinement)),
 }
 
 
@@ -42,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tinytransformer.experiments",
         description="Re-run one of the paper's tables, small. Each command goes on where it stopped.",
-        epilog="\n".join(f"  {name:<8} {about}" for name, (about, _) in TABLES.items()),
+        epilog="\n".join(f"  {name:<10} {about}" for name, (about, _) in TABLES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("table", choices=TABLES, metavar=" | ".join(TABLES))

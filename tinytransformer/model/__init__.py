@@ -1,9 +1,9 @@
 """The model: token ids come in, logits go out.
 
-Read the files in this order: masks, cache, positions, attention, dropout, layers, config, transformer, recording,
-stepping, early_attention, cells, recurrent, convolutional, baselines. The last six are what came before the
-Transformer. The function ``attention`` is not among the names below, for ``tinytransformer.model.attention`` is the
-module that holds it; it comes from there or from `tinytransformer`.
+Read the files in this order: masks, cache, positions, attention, blockwise, dropout, layers, config, transformer,
+families, recording, stepping, early_attention, cells, recurrent, convolutional, baselines. The last six are what came
+before the Transformer; families are what came after. The function ``attention`` is not among the names below, for
+``tinytransformer.model.attention`` is the module that holds it; it comes from there or from `tinytransformer`.
 """
 
 from tinytransformer.model.attention import MultiHeadAttention
@@ -12,6 +12,7 @@ from tinytransformer.model.cache import Cache, Memory
 from tinytransformer.model.cells import gru_cell, lstm_cell, rnn_cell
 from tinytransformer.model.config import PRESETS, TransformerConfig
 from tinytransformer.model.early_attention import AdditiveAttention, DotAttention
+from tinytransformer.model.families import DecoderOnly, EncoderOnly, fill_in, generate
 from tinytransformer.model.layers import DecoderLayer, EncoderLayer, FeedForward, PostNorm, PreNorm
 from tinytransformer.model.masks import causal_mask, padding_mask, window_mask
 from tinytransformer.model.recording import AttentionRecord, record_attention, silence_heads
@@ -27,9 +28,11 @@ __all__ = [
     "Cache",
     "Decoder",
     "DecoderLayer",
+    "DecoderOnly",
     "DotAttention",
     "Encoder",
     "EncoderLayer",
+    "EncoderOnly",
     "FeedForward",
     "Memory",
     "MultiHeadAttention",
@@ -39,6 +42,8 @@ __all__ = [
     "TransformerConfig",
     "build_model",
     "causal_mask",
+    "fill_in",
+    "generate",
     "gru_cell",
     "lstm_cell",
     "padding_mask",

@@ -1,6 +1,6 @@
 """The configuration: every choice that shapes the model, the words for them, and the classes the words stand for.
 
-Only transformer.py reads a configuration; all parts take plain numbers.
+Only transformer.py and families.py read a configuration; all parts take plain numbers.
 """
 
 from collections.abc import Mapping

@@ -23,6 +23,7 @@ from tinytransformer.model.config import ACTIVATIONS, EMBEDDINGS, NORMS, POSITIO
 from tinytransformer.model.dropout import Dropout
 from tinytransformer.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from tinytransformer.model.masks import causal_mask, padding_mask, window_mask
+from tinytransformer.model.positions import NoPositions
 
 
 class Encoder(nn.Module):
@@ -67,6 +68,27 @@ class Decoder(nn.Module):
         return self.closing(x), Cache(tuple(kept), cache.memory_mask)
 
 
+def attention_of(c: TransformerConfig, rotate: Callable[[Tensor, int], Tensor] = unturned) -> MultiHeadAttention:
+    """An attention of the configuration's sizes."""
+    return MultiHeadAttention(c.d_model, c.num_heads, c.d_k, c.d_v, c.attention_dropout, rotate)
+
+
+def feed_forward_of(c: TransformerConfig) -> FeedForward:
+    """A feed-forward network of the configuration's sizes."""
+    return FeedForward(c.d_model, c.d_ff, ACTIVATIONS[c.activation])
+
+
+def encoder_of(c: TransformerConfig, positions: NoPositions) -> Encoder:
+    """The configuration's stack of self-attention layers: the encoder here, and all there is in families.py."""
+    return Encoder(
+        [
+            EncoderLayer(attention_of(c, positions.rotate), feed_forward_of(c), c.dropout, NORMS[c.norm])
+            for _ in range(c.num_layers)
+        ],
+        NORMS[c.norm].closing(c.d_model),
+    )
+
+
 class Transformer(nn.Module):
     """Token ids in, logits out: ``model(source, target_in)``. Masks are made inside, from ``config.pad_id``.
 
@@ -80,28 +102,20 @@ class Transformer(nn.Module):
         self.positions = POSITIONS[c.positions](c.d_model, d_k, c.max_length)
         self.embedding = EMBEDDINGS[c.tie_embeddings](c.vocab_size, c.d_model, c.output_bias)
         self.dropout = Dropout(c.dropout)
-        residual = NORMS[c.norm]
-
-        def attention(rotate: Callable[[Tensor, int], Tensor] = unturned) -> MultiHeadAttention:
-            return MultiHeadAttention(c.d_model, c.num_heads, c.d_k, c.d_v, c.attention_dropout, rotate)
-
-        def self_attention() -> MultiHeadAttention:
-            # Cross-attention is never rotated: source and target count apart, so their offset means nothing.
-            return attention(self.positions.rotate)
-
-        def feed_forward() -> FeedForward:
-            return FeedForward(c.d_model, c.d_ff, ACTIVATIONS[c.activation])
-
-        self.encoder = Encoder(
-            [EncoderLayer(self_attention(), feed_forward(), c.dropout, residual) for _ in range(c.num_layers)],
-            residual.closing(c.d_model),
-        )
+        self.encoder = encoder_of(c, self.positions)
         self.decoder = Decoder(
             [
-                DecoderLayer(self_attention(), attention(), feed_forward(), c.dropout, residual)
+                DecoderLayer(
+                    attention_of(c, self.positions.rotate),
+                    # Never rotated: source and target count apart, so their offset means nothing.
+                    attention_of(c),
+                    feed_forward_of(c),
+                    c.dropout,
+                    NORMS[c.norm],
+                )
                 for _ in range(c.num_layers)
             ],
-            residual.closing(c.d_model),
+            NORMS[c.norm].closing(c.d_model),
         )
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:

@@ -43,9 +43,9 @@ def collate(pairs: Sequence[Encoded]) -> Batch:
     )
 
 
-def pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Rows of ids, filled up on the right with PAD to the longest: (B, length)."""
-    padded = torch.full((len(rows), max(map(len, rows))), PAD, dtype=torch.long)
+def pad(rows: Sequence[Sequence[int]], value: int = PAD) -> Tensor:
+    """Rows of ids, filled up on the right to the longest: (B, length)."""
+    padded = torch.full((len(rows), max(map(len, rows))), value, dtype=torch.long)
     for place, row in zip(padded, rows, strict=True):
         place[: len(row)] = torch.as_tensor(row, dtype=torch.long)
     return padded

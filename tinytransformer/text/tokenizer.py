@@ -30,6 +30,7 @@ class Tokenizer:
         p = self._pieces
         if (p.pad_id(), p.bos_id(), p.eos_id(), p.unk_id()) != (PAD, START, END, UNKNOWN):
             raise TokenizerError("padding, start, end and unknown must be ids 0 to 3: train it with Tokenizer.train")
+        self.files = {FILE_NAME: model}  # what a model folder keeps of it
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int, whole: Iterable[str] = ()) -> "Tokenizer":

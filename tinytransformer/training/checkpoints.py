@@ -1,7 +1,8 @@
 """Checkpoints and model folders: written whole or not at all, verified when read, and never a pickle.
 
-A model folder holds ``model.safetensors``, ``config.json``, ``tokenizer.model`` and ``card.md``. A checkpoint is a
-folder ``step-00001200`` in a run's folder: the weights in full precision, and the state that an exact resume needs.
+A model folder holds ``model.safetensors``, ``config.json``, ``tokenizer.model`` (or the three files of a Marian
+tokenizer) and ``card.md``. A checkpoint is a folder ``step-00001200`` in a run's folder: the weights in full precision,
+and the state that an exact resume needs.
 Every folder is made under another name and renamed when it is complete; ``checksums.json`` tells whether it still is.
 """
 
@@ -21,7 +22,8 @@ from torch import Tensor, nn
 
 from tinytransformer.model.baselines import Config, Model, build_model, config_class
 from tinytransformer.resources import data_folder
-from tinytransformer.text.tokenizer import Tokenizer
+from tinytransformer.text.marian_tokenizer import FILES, VOCABULARY, MarianTokenizer
+from tinytransformer.text.tokenizer import FILE_NAME, Tokenizer
 
 WEIGHTS, CONFIG, CARD, STATE, CHECKSUMS = "model.safetensors", "config.json", "card.md", "state.json", "checksums.json"
 
@@ -47,29 +49,45 @@ def find_model(name_or_folder: str | Path) -> Path:
     )
 
 
-def save_model(folder: str | Path, model: Model, tokenizer: Tokenizer, card: str, half: bool = True) -> Path:
+AnyTokenizer = Tokenizer | MarianTokenizer
+
+
+def save_model(folder: str | Path, model: Model, tokenizer: AnyTokenizer, card: str, half: bool = True) -> Path:
     """Write a model folder for others to use; ``half`` stores the weights in half the space (fp16)."""
     weights = {name: tensor.half() if half else tensor for name, tensor in model.state_dict().items()}
     files = {
         WEIGHTS: save(_on_cpu(weights)),
         CONFIG: _json(asdict(model.config)),
-        "tokenizer.model": tokenizer.model,
+        **tokenizer.files,
         CARD: card.encode(),
     }
     return write_folder(Path(folder), files)
 
 
-def load_model(folder: str | Path) -> tuple[Model, Tokenizer]:
+def load_model(folder: str | Path) -> tuple[Model, AnyTokenizer]:
     """Read a model folder, in evaluation mode. Nothing in it is executed."""
-    files = read_folder(Path(folder))
+    files = read_folder(Path(folder), model_files(Path(folder)))
     model = build_model(_config(files, folder)).eval()
     load_weights(model, files[WEIGHTS], Path(folder) / WEIGHTS)
-    return model, Tokenizer(files["tokenizer.model"])
+    return model, tokenizer_from(files)
+
+
+def model_files(folder: Path, weights: Sequence[str] = (WEIGHTS,)) -> tuple[str, ...]:
+    """The names of the files that make a model folder: the tokenizer is our own, or one of Marian's."""
+    marians = (folder / VOCABULARY).is_file()
+    return (*weights, CONFIG, *(FILES if marians else (FILE_NAME,)), CARD)
+
+
+def tokenizer_from(files: Mapping[str, bytes]) -> AnyTokenizer:
+    """The tokenizer among the files of a model folder."""
+    if FILE_NAME in files:
+        return Tokenizer(files[FILE_NAME])
+    return MarianTokenizer(*(files[name] for name in FILES))
 
 
 def rewrite_card(folder: str | Path, change: Callable[[str], str]) -> None:
     """Write a model folder anew with its card changed, and nothing else."""
-    files = read_folder(Path(folder))
+    files = read_folder(Path(folder), model_files(Path(folder)))
     write_folder(Path(folder), {**files, CARD: change(files[CARD].decode()).encode()})
 
 
@@ -179,7 +197,7 @@ def write_folder(goal: Path, files: Mapping[str, bytes]) -> Path:
     return goal
 
 
-def read_folder(folder: Path, expected: Sequence[str] = (WEIGHTS, CONFIG, "tokenizer.model", CARD)) -> dict[str, bytes]:
+def read_folder(folder: Path, expected: Sequence[str]) -> dict[str, bytes]:
     """The files of a folder, each with the checksum it was written with."""
     if not folder.is_dir():
         raise CheckpointError(f"there is no folder {folder}")

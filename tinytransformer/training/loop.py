@@ -30,6 +30,7 @@ from tinytransformer.training.loss import batch_loss
 from tinytransformer.training.schedule import warmup_schedule
 
 LOG = "log.jsonl"
+Loss = Callable[[Model, Batch, float, float], tuple[Tensor, int]]  # what `batch_loss` is
 
 
 class TrainingError(RuntimeError):
@@ -69,12 +70,12 @@ class Settings:
 class SummedLoss(nn.Module):
     """The loss as a module, so that it can be wrapped for several processes or compiled."""
 
-    def __init__(self, model: Model, smoothing: float, agreement: float = 0.0):
+    def __init__(self, model: Model, smoothing: float, agreement: float = 0.0, loss: Loss = batch_loss):
         super().__init__()
-        self.model, self.smoothing, self.agreement = model, smoothing, agreement
+        self.model, self.smoothing, self.agreement, self.loss = model, smoothing, agreement, loss
 
     def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
-        return batch_loss(self.model, Batch(source, target_in, target_out), self.smoothing, self.agreement)[0]
+        return self.loss(self.model, Batch(source, target_in, target_out), self.smoothing, self.agreement)[0]
 
 
 def train(
@@ -84,10 +85,12 @@ def train(
     run: Path,
     validate: Callable[[Model], Mapping[str, float]] | None = None,
     report: Callable[[dict], None] = lambda entry: None,
+    loss: Loss = batch_loss,
 ) -> "Progress":
     """Train in place until the steps or the minutes are over; returns where the run stands. Ctrl-C saves first.
 
     ``validate`` gives numbers for the log; the model with the highest ``"score"`` is kept apart, in ``run / "best"``.
+    ``loss`` gives what is minimised: the sum over a batch's targets, of which the loop takes the mean.
     """
     if settings.bf16:
         prepare_bfloat16(next(model.parameters()).device)
@@ -101,7 +104,7 @@ def train(
     progress = Progress(run, rank, world)
     _resume(latest(run), model, optimiser, schedule, progress)
     _prepare_layers(model, settings)
-    summed = SummedLoss(model, settings.smoothing)
+    summed = SummedLoss(model, settings.smoothing, loss=loss)
     loss = DistributedDataParallel(summed) if world > 1 else summed
     groups = _groups(batches, settings, progress, world)
     model.train()
@@ -164,7 +167,7 @@ def _prepare_layers(model: Model, settings: Settings) -> None:
     """Recompute a layer's insides in the backward pass instead of keeping them, or compile the two stacks, if asked."""
     if settings.compile and any(isinstance(module, nn.RNNBase) for module in model.modules()):
         raise TrainingError("compile=True does not work here: PyTorch cannot compile recurrent layers. Leave it out")
-    for stack in (model.encoder, model.decoder):
+    for stack in (module for name, module in model.named_children() if name in ("encoder", "decoder")):
         for layer in stack.layers:
             layer.__dict__.pop("forward", None)  # what an earlier run has put there
             if settings.recompute:

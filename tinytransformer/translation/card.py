@@ -31,7 +31,7 @@ _ON_A_GPU = (
     "## On a GPU\n\n```sh\npython -m tinytransformer train --recipe multi30k-gpu --folder runs/multi30k-gpu\n```\n\n"
     "trains the same model for longer and with larger batches. This recipe has not been run by us.\n\n"
 )
-_SCORES = "| text | sentences | BLEU | lower-cased, tokenised | chrF | signature |\n|---|--:|--:|--:|--:|---|\n"
+SCORES = "| text | sentences | BLEU | lower-cased, tokenised | chrF | signature |\n|---|--:|--:|--:|--:|---|\n"
 
 
 def finished_model(recipe: Recipe, run: Path, last: int, goal: Path) -> tuple[Translator, list[Path]]:
@@ -61,7 +61,7 @@ def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
         f"averaged. The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
         f"{_before(recipe.start) if recipe.start else ''}"
         f"{_ON_A_GPU if recipe.corpus == 'multi30k' else ''}"
-        f"## Scores\n\n{_SCORES}\n"
+        f"## Scores\n\n{SCORES}\n"
         f"## Terms\n\n{_TERMS[recipe.corpus]}\n"
     )
 
@@ -114,7 +114,7 @@ def score_row(name: str, scores: Scores) -> str:
 
 def with_score(card: str, name: str, scores: Scores) -> str:
     """The card with one more line in its table, or with the line of that name replaced."""
-    head, found, rest = card.partition(_SCORES)
+    head, found, rest = card.partition(SCORES)
     if not found:
         raise ValueError("this card has no table of scores: was it written by hand?")
     rows, end = re.match(r"((?:\|[^\n]*\n)*)(.*)", rest, flags=re.DOTALL).groups()

@@ -12,8 +12,7 @@ import torch
 from tinytransformer.model.baselines import Model
 from tinytransformer.model.recording import AttentionRecords, record_attention, silence_heads
 from tinytransformer.text.batching import pad
-from tinytransformer.text.tokenizer import END, START, Tokenizer
-from tinytransformer.training.checkpoints import find_model, load_model
+from tinytransformer.training.checkpoints import AnyTokenizer, find_model, load_model
 from tinytransformer.training.devices import choose_device
 from tinytransformer.translation.beam_search import beam_search
 from tinytransformer.translation.greedy import EXTRA, Hypothesis, greedy, sample
@@ -71,7 +70,7 @@ class Decoding:
 class Translator:
     """``Translator.load("multi30k-en-de")("A dog runs.").text``: one text to one `Translation`, a list to a list."""
 
-    def __init__(self, model: Model, tokenizer: Tokenizer, name: str = "model"):
+    def __init__(self, model: Model, tokenizer: AnyTokenizer, name: str = "model"):
         if len(tokenizer) != model.config.vocab_size:
             raise TranslationError(
                 f"the tokenizer has {len(tokenizer)} pieces but the model {model.config.vocab_size}: "
@@ -85,6 +84,11 @@ class Translator:
         folder = find_model(name_or_folder)
         model, tokenizer = load_model(folder)
         return cls(model.to(choose_device(device)), tokenizer, folder.name)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes; one without weights of its own, such as another engine's, on the CPU."""
+        return next(self.model.parameters(), torch.empty(0)).device
 
     def __call__(
         self,
@@ -112,10 +116,10 @@ class Translator:
         found: list[Translation | None] = [None] * len(sentences)
         order = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i]))
         batches = [order[first : first + AT_ONCE] for first in range(0, len(order), AT_ONCE)]
-        device = next(self.model.parameters()).device
+        config, device = self.model.config, self.device
 
         def decode(rows: list[int]) -> list[Hypothesis]:
-            return decoding(self.model, pad([[*encoded[i], END] for i in rows]).to(device))
+            return decoding(self.model, pad([[*encoded[i], config.end_id] for i in rows], config.pad_id).to(device))
 
         at_random = decoding.temperature is not None  # one stream of random numbers: one batch after the other
         best = [decode(rows) for rows in batches] if at_random else side_by_side(self.model, decode, batches)
@@ -147,10 +151,10 @@ class Translator:
     @torch.inference_mode()
     def log_probability(self, source: Sequence[int], target: Sequence[int]) -> float:
         """The log-probability, end included, that the model gives to ``target`` as a translation of ``source``."""
-        device = next(self.model.parameters()).device
-        read, given = (torch.tensor([ids], device=device) for ids in ([*source, END], [START, *target]))
+        start, end, device = self.model.config.start_id, self.model.config.end_id, self.device
+        read, given = (torch.tensor([ids], device=device) for ids in ([*source, end], [start, *target]))
         steps = self.model(read, given)[0].float().log_softmax(-1)  # (T, V)
-        return steps.gather(-1, torch.tensor([*target, END], device=device)[:, None]).sum().item()
+        return steps.gather(-1, torch.tensor([*target, end], device=device)[:, None]).sum().item()
 
     @torch.inference_mode()
     def record(self, source: Sequence[int], target: Sequence[int], qk: bool = False) -> AttentionRecords:
@@ -159,10 +163,9 @@ class Translator:
         Queries of the decoder are the tokens it was given, the start token first: a row shows where the model looks
         while it predicts the token *after* the one that names the row. ``qk`` keeps queries and keys too.
         """
-        device = next(self.model.parameters()).device
-        rows = {"source": [*source, END], "target": [START, *target]}
+        rows = {"source": [*source, self.model.config.end_id], "target": [self.model.config.start_id, *target]}
         with record_attention(self.model, qk) as records:
-            self.model(*(torch.tensor([ids], device=device) for ids in rows.values()))
+            self.model(*(torch.tensor([ids], device=self.device) for ids in rows.values()))
         names = {side: tuple(self.tokenizer.pieces(ids)) for side, ids in rows.items()}
         sides = {"encoder": ("source", "source"), "decoder": ("target", "target"), "cross": ("target", "source")}
         return AttentionRecords(
