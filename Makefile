@@ -21,7 +21,7 @@ REGRADE ?=
 # nbgrader lies apart from what learners use; see requirements-class.txt.
 WITH_NBGRADER := PYTHONPATH="$(CURDIR)/.venv/class"
 
-.PHONY: help lab test test-quick train class grade lint format notebooks figures screenshot thumbnails benchmarks benchmarks-peers pins clean
+.PHONY: help lab test test-quick train class grade lint format notebooks book figures screenshot thumbnails benchmarks benchmarks-peers benchmarks-exchange pins clean
 
 help:
 	@echo "make lab          JupyterLab with the lessons"
@@ -32,11 +32,13 @@ help:
 	@echo "make grade        SUBMISSIONS=folder: grade a class, each answer in a box of its own"
 	@echo "make lint         style of code and notebooks; make format mends it"
 	@echo "make notebooks    run all notebooks again and store their outputs"
-	@echo "make figures      train the tiny model of the README's first picture and draw it again"
+	@echo "make book         the lessons as a site that needs no network: docs/_build/html"
+	@echo "make figures      draw the README's first picture, whose tiny model is trained for it, and the figures for slides"
 	@echo "make screenshot   take the README's picture of the attention explorer again; needs Chromium"
 	@echo "make thumbnails   make the README's small pictures of the lessons again"
 	@echo "make benchmarks   measure again what the README claims, and draw its second picture"
 	@echo "make benchmarks-peers   speed beside other libraries; Multi30k: ARGS=\"--data FOLDER\""
+	@echo "make benchmarks-exchange   our models in other engines: ONNX, Marian, CTranslate2; Multi30k: ARGS=\"--data FOLDER\""
 	@echo "make pins         write constraints.txt anew from what is installed"
 
 lab: .venv/.lab
@@ -72,8 +74,11 @@ format: .venv/.test
 notebooks: .venv/.test
 	$(RUN) OMP_NUM_THREADS=1 $(PY) tools/notebooks.py $(ARGS)
 
+book: .venv/.book
+	$(RUN) $(ONE_THREAD) $(PY) tools/book.py $(ARGS)
+
 figures: .venv/.lab
-	$(RUN) $(ONE_THREAD) $(PY) tools/figures.py
+	$(RUN) $(ONE_THREAD) $(PY) tools/figures.py $(ARGS)
 
 thumbnails: .venv/.lab
 	$(RUN) $(PY) tools/thumbnails.py
@@ -90,11 +95,14 @@ benchmarks-peers: .venv/.peers
 	$(RUN) PYTHONPATH="$(CURDIR)/.venv/peers" $(PY) benchmarks/decoding.py $(ARGS)
 	$(RUN) PYTHONPATH="$(CURDIR)/.venv/peers" $(PY) benchmarks/training.py $(ARGS)
 
+benchmarks-exchange: .venv/.test
+	$(RUN) OMP_NUM_THREADS=1 $(PY) benchmarks/exchange.py $(ARGS)
+
 pins: .venv/.test
 	$(RUN) $(PY) tools/pins.py
 
 clean:
-	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv dist build docs/_build .pytest_cache .ruff_cache .hypothesis
 
 # Stamps: what is installed already is not installed again. They do not count in a folder that was moved or copied,
 # since its .venv points elsewhere.
@@ -108,8 +116,12 @@ moved:
 	@"$(PYTHON)" tools/install.py $(if $(NEWEST),--newest lab,requirements.txt)
 	@touch $@
 
-.venv/.test: requirements-test.txt .venv/.lab
+.venv/.test: requirements-test.txt requirements-exchange.txt requirements-book.txt .venv/.lab
 	@"$(PYTHON)" tools/install.py $(if $(NEWEST),--newest test,requirements-test.txt)
+	@touch $@
+
+.venv/.book: requirements-book.txt .venv/.lab
+	@"$(PYTHON)" tools/install.py $(if $(NEWEST),--newest book,requirements-book.txt)
 	@touch $@
 
 .venv/.class: requirements-class.txt .venv/.lab

@@ -62,7 +62,7 @@ def to_transformers(model: Transformer) -> nn.Module:
     weights = marian_weights(model)
     theirs = transformers_model(model.config).eval()
     missing, unexpected = theirs.load_state_dict(weights, strict=False)
-    made_there = ("embed_tokens.weight", "lm_head.weight", "embed_positions.weight")  # tied, or sinusoids
+    made_there = ("embed_tokens.weight", "lm_head.weight")  # tied
     if unexpected or not all(name.endswith(made_there) for name in missing):
         raise RuntimeError(f"our weights do not fit: missing {missing}, unexpected {unexpected}")
     return theirs

@@ -4,6 +4,8 @@ import os
 # It must be said before torch is loaded.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
+import shutil
+
 import pytest
 import torch
 from hypothesis import settings
@@ -13,10 +15,28 @@ settings.register_profile("course", deadline=None, derandomize=True, max_example
 settings.load_profile("course")
 torch.set_num_threads(1)
 
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+QUIET += " --disable-component-update --disable-sync --disable-dev-shm-usage"
+
 
 @pytest.fixture(autouse=True)
 def _same_random_numbers():
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium. Where none is installed, the test is skipped and says so."""
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        pytest.skip(f"no browser found (looked for {', '.join(BROWSERS)})")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=QUIET.split())
+        yield browser
+        browser.close()
 
 
 def pytest_collection_modifyitems(items):

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -9,10 +10,31 @@ import sentencepiece
 import torch
 from support import randomise
 
+from tinytransformer import Translator
+from tinytransformer.text.batching import pad
 from tinytransformer.text.corpus import microworld
 from tinytransformer.text.tokenizer import Tokenizer
+from tinytransformer.translation.beam_search import beam_search
 
 PIECES = 150
+Ids = list[tuple[int, ...]]
+
+
+def power(length: int, alpha: float) -> float:
+    """The length penalty of most libraries."""
+    return length**alpha
+
+
+def in_batches(translator: Translator, texts: Sequence[str], size: int = 50) -> list[torch.Tensor]:
+    """The ids of texts, each with its end, padded together."""
+    ids = [[*translator.tokenizer.encode(text), translator.model.config.end_id] for text in texts]
+    return [pad(ids[first : first + size], translator.model.config.pad_id) for first in range(0, len(ids), size)]
+
+
+def searched(translator: Translator, texts: Sequence[str]) -> Ids:
+    """What our beam search finds with the length penalty of the others."""
+    found = [beam_search(translator.model, batch, penalty=power) for batch in in_batches(translator, texts)]
+    return [hypotheses[0].ids for batch in found for hypotheses in batch]
 
 
 @cache

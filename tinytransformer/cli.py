@@ -12,6 +12,8 @@ COMMANDS = {
     "train": "train a translator, or go on training one",
     "evaluate": "translate a test set and score it",
     "average": "average the last checkpoints of a run into a model",
+    "export": "write a model in a format of other libraries: ONNX, Marian, CTranslate2",
+    "import-marian": "make a Marian model, such as one of OPUS-MT, a model of ours",
     "download": "fetch a corpus once",
     "corpus": "print sentence pairs of a corpus",
     "precheck": "look at an assignment before it is handed in",
@@ -49,5 +51,5 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     for name, help in COMMANDS.items():
         one = commands.add_parser(name, help=help, description=help)
         if name == command:
-            import_module(f"tinytransformer.commands.{name}").configure(one)
+            import_module(f"tinytransformer.commands.{name.replace('-', '_')}").configure(one)
     return parser

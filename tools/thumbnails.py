@@ -26,6 +26,7 @@ CHOSEN = {  # lesson to the cell whose figure stands for it
     "09_inside": "find-plot",
     "10_translator": "control-figure",
     "11_tables": "variations-figure",
+    "12_after": "long-figure",
 }
 
 

@@ -15,23 +15,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-QUIET = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-QUIET += " --disable-component-update --disable-sync --disable-dev-shm-usage"
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Headless Chromium. Where none is installed, the test is skipped and says so."""
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
-        pytest.skip(f"no browser found (looked for {', '.join(BROWSERS)})")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=QUIET.split())
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

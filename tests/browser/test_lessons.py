@@ -85,6 +85,7 @@ EXPLORERS = {"09_inside": ("look-explorer", "look-captions")}  # cells that show
         ("09_inside", "stub-6", 2, 0),
         ("10_translator", "stub-6", 1, 1),
         ("11_tables", "stub-5", 2, 0),
+        ("12_after", "stub-5", 1, 0),
     ],
 )
 def test_every_control_changes_numbers_and_picture(lab, page, tmp_path, name, last, sliders, boxes):

@@ -6,11 +6,12 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from support import max_difference, randomise
-from support_exchange import marian_folder, marian_tokenizer_files, tokenizer
+from support import MULTI30K, max_difference, needs_multi30k, randomise
+from support_exchange import in_batches, marian_folder, marian_tokenizer_files, power, searched, tokenizer
 
 from tinytransformer import Transformer, TransformerConfig, Translator, explore
 from tinytransformer.text.batching import pad
+from tinytransformer.text.corpus import microworld, multi30k
 from tinytransformer.text.marian_tokenizer import MarianTokenizer
 from tinytransformer.text.tokenizer import TokenizerError
 from tinytransformer.training.checkpoints import CheckpointError, find_model, load_model
@@ -28,11 +29,6 @@ def own_model(**changes) -> Transformer:
     sizes = {"vocab_size": len(tokenizer()), "d_model": 32, "num_heads": 4, "d_ff": 48, "num_layers": 2}
     torch.manual_seed(1)
     return randomise(Transformer(TransformerConfig(**{**sizes, "max_length": 40, **changes}))).eval()
-
-
-def power(length: int, alpha: float) -> float:
-    """The length penalty of most libraries."""
-    return length**alpha
 
 
 def opened(folder):
@@ -73,6 +69,27 @@ def test_a_shipped_model_translates_the_same_there_with_its_own_tokenizer(tmp_pa
     expected = [best[0].ids for best in beam_search(ours.model, batch["input_ids"], penalty=power)]
     assert [tuple(row[1 : row.index(2)]) for row in found.tolist()] == expected
     assert pieces.batch_decode(found, skip_special_tokens=True) == [ours.tokenizer.decode(ids) for ids in expected]
+
+
+def generated(ours: Translator, folder, texts) -> list[tuple[int, ...]]:
+    """What their search finds with the settings of the folder."""
+    theirs, rows = opened(folder), []
+    for batch in in_batches(ours, texts):
+        rows += theirs.generate(input_ids=batch, attention_mask=(batch != 0).long()).tolist()
+    return [tuple(row[1 : row.index(2)]) for row in rows]
+
+
+def test_two_hundred_sentences_token_for_token(tmp_path):
+    ours, texts = Translator.load("microworld-en-de", "cpu"), microworld("test", 200).source
+    folder = export_marian(ours.model, ours.tokenizer, tmp_path / "out")
+    assert generated(ours, folder, texts) == searched(ours, texts)
+
+
+@needs_multi30k
+def test_photo_captions_token_for_token(tmp_path):
+    ours, texts = Translator.load("multi30k-en-de", "cpu"), multi30k("test_2016_flickr", folder=MULTI30K).source[:150]
+    folder = export_marian(ours.model, ours.tokenizer, tmp_path / "out")
+    assert generated(ours, folder, texts) == searched(ours, texts)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -240,3 +257,14 @@ def test_what_marian_has_no_word_for_is_not_exported(tmp_path):
         import_marian(tmp_path / "full", tmp_path / "full")
     assert (tmp_path / "full" / "thesis.txt").is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_exported_sinusoids_are_those_that_their_library_makes(norm, tmp_path):
+    """They travel with the weights, but whoever makes them anew must get the same ones."""
+    ours = own_model(norm=norm)
+    theirs = opened(export_marian(ours, tokenizer(), tmp_path / "out"))
+    fresh = type(theirs)(theirs.config)
+    for stack in ("encoder", "decoder"):
+        own, made = (getattr(one.model, stack).embed_positions.weight for one in (theirs, fresh))
+        assert max_difference(own, made) <= 1e-5

@@ -27,7 +27,7 @@ def test_transformers_has_our_logits(norm, output_bias):
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_ctranslate2_has_our_probabilities(norm, tmp_path):
-    ctranslate2 = pytest.importorskip("ctranslate2", reason="ctranslate2 is in benchmarks/requirements.txt")
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="ctranslate2 is in requirements-exchange.txt")
     model = small_model(norm=norm, output_bias=True)
     theirs = ctranslate2.Translator(str(peers.to_ctranslate2(model, tmp_path)), "cpu", compute_type="float32")
     source, target = random_ids(4, 7), random_ids(4, 5)

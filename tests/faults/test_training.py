@@ -1,10 +1,12 @@
 """Training goes on where it stopped, whatever stopped it."""
 
+import itertools
 import json
 import math
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +19,9 @@ from support_training import fresh_model, settings, some_batches
 
 from tinytransformer.text.batching import ResampledBatches, TokenBatches
 from tinytransformer.training.checkpoints import Checkpoint, CheckpointError, checkpoints, latest
+from tinytransformer.training.interrupts import Stopped
 from tinytransformer.training.loop import TrainingError, train
+from tinytransformer.training.loss import batch_loss
 
 SCRIPT = Path(support_training.__file__)
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -174,14 +178,38 @@ def test_validation_keeps_the_best_and_disturbs_nothing(tmp_path):
     assert Checkpoint.load(best).step == 20
 
 
-def test_ctrl_c_saves(tmp_path):
-    def interrupt(entry):
-        if entry["step"] == 12:
-            raise KeyboardInterrupt
+def interrupting(step: int, signals: int = 1):
+    """A loss in the middle of which Ctrl-C comes, in the given step."""
+    calls = itertools.count(1)
 
-    with pytest.raises(KeyboardInterrupt):
-        train(fresh_model(), some_batches(), settings(), tmp_path, report=interrupt)
-    assert latest(tmp_path).step == 12
+    def loss(*arguments):
+        found = batch_loss(*arguments)
+        if next(calls) == step:
+            for _ in range(signals):
+                signal.raise_signal(signal.SIGINT)
+        return found
+
+    return loss
+
+
+def test_ctrl_c_in_the_middle_of_a_step_saves_after_it_and_changes_nothing(tmp_path):
+    with pytest.raises(Stopped):
+        train(fresh_model(), some_batches(), settings(), tmp_path / "a", loss=interrupting(12))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert latest(tmp_path / "a").step == 12
+    train(fresh_model(), some_batches(), settings(), tmp_path / "a")
+    train(fresh_model(), some_batches(), settings(), tmp_path / "b")
+    assert equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
+
+
+def test_a_second_ctrl_c_stops_at_once_and_the_run_goes_on_from_its_last_checkpoint(tmp_path):
+    with pytest.raises(KeyboardInterrupt) as stop:
+        train(fresh_model(), some_batches(), settings(), tmp_path / "a", loss=interrupting(12, signals=2))
+    assert not isinstance(stop.value, Stopped)
+    assert latest(tmp_path / "a").step == 7
+    train(fresh_model(), some_batches(), settings(), tmp_path / "a")
+    train(fresh_model(), some_batches(), settings(), tmp_path / "b")
+    assert equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
 
 
 def test_minutes_are_a_budget(tmp_path):

@@ -25,21 +25,33 @@ ORDER = {
         "masks cache positions attention blockwise dropout layers config transformer families recording stepping "
         "early_attention cells recurrent convolutional baselines"
     ).split(),
-    "training": ["loss", "schedule", "checkpoints", "devices", "loop", "recipe", "language_model", "processes"],
+    "training": [
+        "loss",
+        "schedule",
+        "checkpoints",
+        "devices",
+        "interrupts",
+        "loop",
+        "recipe",
+        "language_model",
+        "processes",
+    ],
     "translation": "greedy beam_search refinement parallel translator evaluation bracketing card".split(),
-    "translation.exchange": "formats marian marian_import ctranslate".split(),
+    "translation.exchange": (
+        "formats marian marian_import ctranslate onnx_graph onnx_int8 onnx_export onnx_model"
+    ).split(),
     "experiments": (
         "paper runs measuring layer_kinds generating table1 costs plan lengths table2 variants table3 table4 "
-        "refinement __main__"
+        "refinement long practice families __main__"
     ).split(),
-    "inspection": ["plots", "search_plots", "head_plots", "road_plots", "tree_plots", "table_plots", "run_plots"],
+    "inspection": "plots search_plots head_plots road_plots tree_plots table_plots run_plots practice_plots".split(),
     "inspection.explorer": "data aggregates state interventions gold session page widget front".split(),
     "teaching": (
         "verdicts exercises self_test recurrence_exercises fading_exercises softmax_exercises attention_exercises "
         "mask_exercises reach_exercises head_exercises head_measure_exercises position_exercises rotary_exercises "
         "layer_exercises model_exercises batch_exercises loss_exercises search_exercises beam_exercises bleu_exercises "
         "role_exercises alignment_exercises silence_exercises bpe_exercises corpus_exercises count_exercises "
-        "evidence_exercises checks"
+        "evidence_exercises family_exercises practice_exercises checks"
     ).split(),
     "teaching.grading": (
         "watch tasks wire inside box answers submissions scoring feedback book course reports classroom"
@@ -49,7 +61,9 @@ ORDER = {
         "layer_tasks decoder_tasks schedule_tasks loss_tasks batch_tasks run_tasks search_tasks table_tasks bleu_tasks "
         "inside_tasks antecedent_tasks assignment1 assignment2 assignment3 assignment4"
     ).split(),
-    "commands": "corpus download translate explore train average evaluate precheck classroom grade".split(),
+    "commands": (
+        "corpus download translate explore train average evaluate export import_marian precheck classroom grade"
+    ).split(),
     "front": ["cli", "__main__"],
 }
 ROOMS = [room for room in ORDER if room not in ("", "front")]

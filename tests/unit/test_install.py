@@ -105,8 +105,8 @@ needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="make is no
 
 @pytest.fixture
 def fresh_clone(tmp_path):
-    files = ("Makefile", "requirements.txt", "requirements-test.txt", "requirements-class.txt")
-    for name in (*files, "constraints.txt", "pyproject.toml"):
+    files = ("Makefile", "constraints.txt", "pyproject.toml", *(path.name for path in ROOT.glob("requirements*.txt")))
+    for name in files:
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
     return tmp_path

@@ -73,7 +73,7 @@ def test_the_tables_are_those_of_the_results_files(name):
         assert benchmark(name).table_row(row) in README
 
 
-@pytest.mark.parametrize("name", ["decoding", "training"])
+@pytest.mark.parametrize("name", ["decoding", "training", "exchange"])
 def test_the_tables_of_speeds_too(name, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     found = results("training_speed" if name == "training" else name)
@@ -142,3 +142,31 @@ def test_what_the_tables_found_is_what_their_files_say():
         f"{parsed['malformed']} outputs repaired",
     ):
         assert found in README, found
+
+
+def test_what_came_after_the_paper_is_what_its_files_say():
+    families, refinement = results("families"), results("refinement")
+    ways = {row["way"]: row for row in results("practice")["training"]}
+    bleu = {row["way"]: row["bleu"] for row in refinement["rows"] if row["split"] == "test"}
+    speed = {row["way"]: row["sentences_per_second"] for row in refinement["speed"] if row["together"] == 1}
+    forward = [row for row in results("long")["times"] if (row["n"], row["pass"]) == (4096, "forward")]
+    ms = {row["way"]: 1000 * statistics.median(row["seconds"]) for row in forward}
+
+    def times(way: str) -> float:
+        return statistics.median(ways[way]["seconds"]) / statistics.median(ways["plain"]["seconds"])
+
+    for found in (
+        f"the reader guesses {families['reader']['guessed_percent']:.0f} % and the writer",
+        f"left side alone, {families['writer']['guessed_percent']:.0f} %; always the most frequent one: "
+        f"{families['reader']['most_frequent_percent']:.0f} %",
+        f"a window of 64 takes {ms['window']:.0f} ms where fused attention takes {ms['fused']:.0f} and a mask "
+        f"{ms['window, by a mask']:.0f};",
+        f"bfloat16 {times('bfloat16'):.2f} × the time; recomputing keeps "
+        f"{100 * ways['recomputed']['kept_bytes'] / ways['plain']['kept_bytes']:.0f} % for {times('recomputed'):.2f} ×",
+        f"compiling {times('compiled'):.2f} ×",
+        f"one pass: BLEU {bleu['refining, 1']:.1f} at {speed['refining, 1'] / speed['sequential, greedy']:.1f} × the",
+        f"ten: {bleu['refining, 10']:.1f}; sequential: {bleu['sequential, greedy']:.1f}",
+    ):
+        assert found in README, found
+    assert ways["recomputed"]["largest_gradient_difference"] == 0
+    assert all(row["measured"] == row["layers"] * row["radius"] for row in results("long")["reach"])

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,8 @@ from tinytransformer.training.recipe import TREES
 from tinytransformer.translation.bracketing import PARSING, bracketing, parse
 from tinytransformer.translation.card import with_score
 from tinytransformer.translation.evaluation import microworld_scores, perplexity, score
-from tinytransformer.translation.translator import Decoding
+from tinytransformer.translation.exchange.onnx_model import OnnxModel
+from tinytransformer.translation.translator import Decoding, Translator
 
 DESCRIPTION = """\
 Translate a text and score it with sacreBLEU: cased and detokenised (the number to compare, with its signature), the
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
         "model": str(options.model),
         "text": name,
         **asdict(scores),
-        "perplexity": perplexity(translator.model, pairs),
+        "perplexity": _perplexity(translator, pairs),
         "beam": options.beam,
         "alpha": options.alpha,
         "seconds": seconds,
@@ -79,6 +81,14 @@ def run(options: argparse.Namespace) -> None:
     if options.add_to_card:
         rewrite_card(find_model(options.model), lambda card: with_score(card, name, scores))
     print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(_lines(found)))
+
+
+def _perplexity(translator: Translator, pairs: list[tuple[list[int], list[int]]]) -> float:
+    """As of any model; an exported one gives only logits, so it is asked sentence by sentence."""
+    if not isinstance(translator.model, OnnxModel):
+        return perplexity(translator.model, pairs)
+    total = sum(translator.log_probability(source, target) for source, target in pairs)
+    return math.exp(-total / sum(len(target) + 1 for _, target in pairs))
 
 
 def _text(options: argparse.Namespace) -> tuple[str, list[str], list[str], list[Example]]:

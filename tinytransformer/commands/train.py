@@ -20,6 +20,7 @@ from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training import recipe as recipes
 from tinytransformer.training.checkpoints import rewrite_card
 from tinytransformer.training.devices import choose_device
+from tinytransformer.training.interrupts import Stopped
 from tinytransformer.training.loop import Progress, train
 from tinytransformer.training.processes import can_share, first_alone, joined, sharing, start
 from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError
@@ -113,8 +114,9 @@ def run(options: argparse.Namespace) -> None:
         try:
             with _bar(first, recipe.steps) as report:
                 progress = train(model, batches, settings, options.folder, validate, report)
-        except KeyboardInterrupt:
-            say(f"\nStopped and saved. To go on: {command_line()}")
+        except KeyboardInterrupt as stop:
+            how = "Stopped and saved" if isinstance(stop, Stopped) else "Stopped at once, after the last checkpoint"
+            say(f"\n{how}. To go on: {command_line()}")
             raise SystemExit(130) from None
         if first:
             _finish(options, recipe, progress, valid)

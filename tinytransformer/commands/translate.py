@@ -5,11 +5,14 @@ import itertools
 import json
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import torch
 
 from tinytransformer.text.corpus import decoded
 from tinytransformer.training.checkpoints import shipped_models
+from tinytransformer.translation.exchange.onnx_export import ENCODER
+from tinytransformer.translation.exchange.onnx_model import onnx_translator
 from tinytransformer.translation.translator import Decoding, Translation, TranslationError, Translator
 
 LINES_AT_ONCE = 512
@@ -53,9 +56,11 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def load(options: argparse.Namespace) -> Translator:
-    """The translator that the options name."""
+    """The translator that the options name: one of ours, or one that was exported to ONNX."""
     if options.threads:
         torch.set_num_threads(options.threads)
+    if (Path(options.model) / ENCODER).is_file():
+        return onnx_translator(options.model)
     return Translator.load(options.model, options.device)
 
 

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tinytransformer.experiments.costs import run as costs
+from tinytransformer.experiments.families import run as families
 from tinytransformer.experiments.lengths import main as lengths
+from tinytransformer.experiments.long import run as long
+from tinytransformer.experiments.practice import run as practice
 from tinytransformer.experiments.refinement import run as refinement
 from tinytransformer.experiments.table1 import run as table1
 from tinytransformer.experiments.table2 import main as table2
@@ -36,6 +39,9 @@ TABLES: Mapping[str, tuple[str, Table]] = {
     "table3": ("variations on the base model, three seeds each", table3),
     "table4": ("parsing as translation", only_output(table4)),
     "refinement": ("all positions at once, then refined, beside one after the other", only_output(refinement)),
+    "long": ("long sequences: full attention, blocks, windows, and how far a window reaches", only_output(long)),
+    "practice": ("bfloat16, recomputing, accumulating, compiling: each beside the plain way", only_output(practice)),
+    "families": ("a decoder that writes and an encoder that fills in, beside baselines", only_output(families)),
 }
 
 

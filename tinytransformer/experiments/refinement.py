@@ -36,7 +36,8 @@ from tinytransformer.translation.translator import Decoding
 COMMAND = "python -m tinytransformer.experiments refinement"
 NOTE = (
     "Both models have the same recipe. Sentences a second: processor time of one thread, all ways in turns, one "
-    "sentence at a time and many of similar length together; compare them with each other, not with another machine's. "
+    "sentence at a time and many of similar length together; compare them with each other, not with another machine's: "
+    "other work ran beside. "
     "Passes are runs of the decoder for a sentence; the end token costs a sequential model one of them."
 )
 FOLDER = Path("runs/refinement")

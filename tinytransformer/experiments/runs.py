@@ -8,7 +8,7 @@ import argparse
 import json
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -142,6 +142,33 @@ def versions() -> dict[str, str]:
     """Of what the numbers depend on."""
     named = {name: version(name) for name in ("sacrebleu", "sentencepiece")}
     return {"python": platform.python_version(), "torch": torch.__version__.split("+")[0], **named}
+
+
+def in_sections(path: Path, head: dict, sections: Mapping[str, Callable[[dict], list | dict]], seed: int = 0) -> dict:
+    """Measure what the results file at ``path`` lacks, a section after the other, each from the results so far.
+
+    A section is written as soon as it is there. Those that were made under another head are made anew.
+    """
+    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    head = plain(head)
+    if any(results.get(key) != value for key, value in head.items()):
+        results = head
+    for name, measure in sections.items():
+        if name not in results:
+            torch.manual_seed(seed)
+            results[name] = plain(measure(results))
+            write(path, results)
+            print(f"{name}: {len(results[name])} rows", flush=True)
+    return results
+
+
+def plain(value):
+    """As JSON gives it back: lists instead of tuples, and numbers with four digits, which is more than they deserve."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def write(path: Path, results: dict) -> None:

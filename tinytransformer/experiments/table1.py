@@ -4,7 +4,6 @@ far apart two positions are.
 `run` writes each section to a results file as soon as it is measured, and goes on where it stopped.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from tinytransformer.experiments.measuring import (
     slope,
     slope_over_rounds,
 )
-from tinytransformer.experiments.runs import versions, write
+from tinytransformer.experiments.runs import in_sections, versions
 
 COMMAND = "python -m tinytransformer.experiments table1"
 NOTE = (
@@ -186,39 +185,21 @@ def slopes(settings: Settings, timed: list[dict], held: list[dict]) -> list[dict
 
 def run(path: Path, settings: Settings = FULL) -> dict:
     """Measure every section that the file at ``path`` does not have yet, write it, and return all of them."""
-    head = {"command": COMMAND, "versions": versions(), "note": NOTE, "settings": _plain(asdict(settings))}
-    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if any(results.get(key) != value for key, value in head.items()):
-        results = head
-    sections: dict[str, Callable[[], list[dict]]] = {
-        "operations": lambda: operations(settings),
-        "sequential": lambda: sequential(settings),
-        "paths": lambda: paths(settings),
-        "times": lambda: times(settings),
-        "memory": lambda: memory(settings),
-        "claim": lambda: claim(settings),
-        "crossovers": lambda: crossovers(settings, results["times"]),
-        "slopes": lambda: slopes(settings, results["times"], results["memory"]),
-        "throughput": lambda: throughput(
+    head = {"command": COMMAND, "versions": versions(), "note": NOTE, "settings": asdict(settings)}
+    sections: dict[str, Callable[[dict], list[dict]]] = {
+        "operations": lambda results: operations(settings),
+        "sequential": lambda results: sequential(settings),
+        "paths": lambda results: paths(settings),
+        "times": lambda results: times(settings),
+        "memory": lambda results: memory(settings),
+        "claim": lambda results: claim(settings),
+        "crossovers": lambda results: crossovers(settings, results["times"]),
+        "slopes": lambda results: slopes(settings, results["times"], results["memory"]),
+        "throughput": lambda results: throughput(
             settings.lengths, settings.generating_features, settings.tokens_in_batch, settings.rounds
         ),
-        "latency": lambda: latency(settings.generated, settings.generating_features, settings.rounds),
-        "cache": lambda: cache_sizes(settings.cache_lengths),
+        "latency": lambda results: latency(settings.generated, settings.generating_features, settings.rounds),
+        "cache": lambda results: cache_sizes(settings.cache_lengths),
     }
-    for name, measure in sections.items():
-        if name not in results:
-            torch.manual_seed(settings.seed)
-            with one_thread():
-                results[name] = _plain(measure())
-            write(path, results)
-            print(f"{name}: {len(results[name])} rows", flush=True)
-    return results
-
-
-def _plain(value):
-    """As JSON gives it back: lists instead of tuples, and numbers with four digits, which is more than they deserve."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    with one_thread():
+        return in_sections(path, head, sections, settings.seed)

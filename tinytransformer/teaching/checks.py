@@ -17,6 +17,7 @@ from tinytransformer.teaching.count_exercises import CROSSOVER, LAYERS, SHARE
 from tinytransformer.teaching.evidence_exercises import CHANCE, F1_OF_LINES
 from tinytransformer.teaching.exercises import Exercise, judge
 from tinytransformer.teaching.fading_exercises import CLIP, SLOPES
+from tinytransformer.teaching.family_exercises import CORRUPT, SHARED
 from tinytransformer.teaching.head_exercises import HEAD_PARTS, LOOP, UNPACK
 from tinytransformer.teaching.head_measure_exercises import APART, DISAGREEMENT, MULTIPLICATIONS
 from tinytransformer.teaching.layer_exercises import DECODER, EMBED_AND_SCORE, LAYER_NORM
@@ -24,6 +25,7 @@ from tinytransformer.teaching.loss_exercises import ACCUMULATE, DROPOUT, LOSS
 from tinytransformer.teaching.mask_exercises import CHUNK, MASKED_SOFTMAX, TRANSLATION
 from tinytransformer.teaching.model_exercises import COUNT, GRADIENTS, SHAPES
 from tinytransformer.teaching.position_exercises import EMBED, ROW, SHIFT, WAVELENGTHS
+from tinytransformer.teaching.practice_exercises import HALVES, INT8, MERGE
 from tinytransformer.teaching.reach_exercises import INFLUENCE, REACH
 from tinytransformer.teaching.recurrence_exercises import LOOK, LSTM, READ
 from tinytransformer.teaching.role_exercises import CHOICE, ROLES
@@ -123,5 +125,11 @@ check_layers_to_reach = _check(LAYERS)
 check_share_of_peak = _check(SHARE)
 check_f1_of_lines = _check(F1_OF_LINES)
 check_chance_of_gap = _check(CHANCE)
+# Lesson 12
+check_corrupt = _check(CORRUPT)
+check_shared_keys_attention = _check(SHARED)
+check_merge_blocks = _check(MERGE)
+check_int8_rows = _check(INT8)
+check_marian_order = _check(HALVES)
 
 __all__ = ["EXERCISES", "Verdict", "holds", "judge", "same", "self_test", *(f"check_{name}" for name in EXERCISES)]

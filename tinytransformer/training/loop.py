@@ -26,6 +26,7 @@ from tinytransformer.model.baselines import Model
 from tinytransformer.text.batching import Batch, Encoded, TokenBatches, collate
 from tinytransformer.training.checkpoints import Checkpoint, checkpoints, latest
 from tinytransformer.training.devices import hardware, precision, prepare_bfloat16
+from tinytransformer.training.interrupts import Stopped, held_back
 from tinytransformer.training.loss import batch_loss
 from tinytransformer.training.schedule import warmup_schedule
 
@@ -87,7 +88,9 @@ def train(
     report: Callable[[dict], None] = lambda entry: None,
     loss: Loss = batch_loss,
 ) -> "Progress":
-    """Train in place until the steps or the minutes are over; returns where the run stands. Ctrl-C saves first.
+    """Train in place until the steps or the minutes are over; returns where the run stands.
+
+    Ctrl-C finishes the step and saves (`Stopped`); a second one stops at once, and the last checkpoint stands.
 
     ``validate`` gives numbers for the log; the model with the highest ``"score"`` is kept apart, in ``run / "best"``.
     ``loss`` gives what is minimised: the sum over a batch's targets, of which the loop takes the mean.
@@ -103,16 +106,16 @@ def train(
     )
     progress = Progress(run, rank, world)
     _resume(latest(run), model, optimiser, schedule, progress)
-    _prepare_layers(model, settings)
+    prepare_layers(model, settings)
     summed = SummedLoss(model, settings.smoothing, loss=loss)
     loss = DistributedDataParallel(summed) if world > 1 else summed
     groups = _groups(batches, settings, progress, world)
     model.train()
-    try:
-        while progress.step < settings.steps and not _time_is_over(progress, settings, optimiser):
+    with held_back() as interrupted:
+        while progress.step < settings.steps and not _must_stop(progress, settings, optimiser, interrupted()):
             group, count = next(groups)
             summed.agreement = settings.agreement if progress.step >= settings.agreement_after else 0.0
-            value = _step(loss, [collate(pairs) for pairs in group[rank::world]], count, world, settings, optimiser)
+            value = one_step(loss, [collate(pairs) for pairs in group[rank::world]], count, world, settings, optimiser)
             if not math.isfinite(value):
                 raise TrainingError(
                     f"the loss is {value} at step {progress.step + 1}; the last checkpoint is untouched. "
@@ -124,25 +127,23 @@ def train(
                 _validate(model, validate, optimiser, schedule, progress, report)
             if progress.step % settings.save_every == 0:
                 _save(model, optimiser, schedule, progress, settings.keep)
-    except KeyboardInterrupt:
         _save(model, optimiser, schedule, progress, settings.keep)
-        raise
-    _save(model, optimiser, schedule, progress, settings.keep)
+        if interrupted():
+            raise Stopped
     return progress
 
 
-def _time_is_over(progress: "Progress", settings: Settings, optimiser: torch.optim.Optimizer) -> bool:
-    """Whether this call has used up its minutes. Processes stop together: the first whose time is over stops all."""
-    if settings.minutes == math.inf:
-        return False
-    device = optimiser.param_groups[0]["params"][0].device
-    over = torch.tensor(float(time.monotonic() - progress.began >= 60 * settings.minutes), device=device)
-    if dist.is_initialized():
-        dist.all_reduce(over, dist.ReduceOp.MAX)
-    return bool(over)
+def _must_stop(progress: "Progress", settings: Settings, optimiser: torch.optim.Optimizer, interrupted: bool) -> bool:
+    """Whether Ctrl-C came or the minutes are over. Processes stop together: the first that must stop stops all."""
+    stop = interrupted or time.monotonic() - progress.began >= 60 * settings.minutes
+    if not dist.is_initialized():
+        return stop
+    any_of_them = torch.tensor(float(stop), device=optimiser.param_groups[0]["params"][0].device)
+    dist.all_reduce(any_of_them, dist.ReduceOp.MAX)
+    return bool(any_of_them)
 
 
-def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings, optimiser) -> float:
+def one_step(loss, batches: list[Batch], count: int, world: int, settings: Settings, optimiser) -> float:
     """One update from several batches; the loss is per target token of all processes together."""
     optimiser.zero_grad(set_to_none=True)
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
@@ -163,7 +164,7 @@ def _step(loss, batches: list[Batch], count: int, world: int, settings: Settings
     return total.item()
 
 
-def _prepare_layers(model: Model, settings: Settings) -> None:
+def prepare_layers(model: Model, settings: Settings) -> None:
     """Recompute a layer's insides in the backward pass instead of keeping them, or compile the two stacks, if asked."""
     if settings.compile and any(isinstance(module, nn.RNNBase) for module in model.modules()):
         raise TrainingError("compile=True does not work here: PyTorch cannot compile recurrent layers. Leave it out")

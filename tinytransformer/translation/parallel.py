@@ -23,7 +23,7 @@ def side_by_side(model: Model, function: Callable[[Item], Result], items: Sequen
     threads = torch.get_num_threads()
     workers = min(threads, len(items))
     recorded = any(attention.recorders for *_, attention in model.attentions())
-    if workers < 2 or recorded or next(model.parameters()).device.type != "cpu":
+    if workers < 2 or recorded or next(model.parameters(), torch.empty(0)).device.type != "cpu":
         return [function(item) for item in items]
     try:
         with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:

@@ -5,8 +5,9 @@ consists of the tokenizer's pieces; the tokenizer itself lies beside it, for the
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -21,10 +22,12 @@ from tinytransformer.translation.exchange.marian import COMMON, tokenizer_files
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
 
 
-def export_ctranslate2(model: Transformer, tokenizer: AnyTokenizer, folder: str | Path) -> Path:
-    """Write a CTranslate2 folder in float32, with the tokenizer's files beside the model."""
+def export_ctranslate2(
+    model: Transformer, tokenizer: AnyTokenizer, folder: str | Path, also: Mapping[str, bytes] = MappingProxyType({})
+) -> Path:
+    """Write a CTranslate2 folder in float32; beside it the tokenizer's files, and what is ``also`` given."""
     pieces = tokenizer.pieces(range(len(tokenizer)))
-    return write_ctranslate2(model, pieces, folder, tokenizer_files(tokenizer, model.config))
+    return write_ctranslate2(model, pieces, folder, {**tokenizer_files(tokenizer, model.config), **also})
 
 
 def write_ctranslate2(

@@ -12,6 +12,7 @@ called Pegasus there, so a pre-norm model becomes a folder of that kind. Two thi
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -83,14 +84,16 @@ def moved(tensor: Tensor, axes: tuple[int, ...], order: Tensor) -> Tensor:
 
 
 def marian_weights(model: Transformer) -> dict[str, Tensor]:
-    """Our weights under their names and in their order. Tied matrices come once, sinusoids not at all."""
+    """Our weights under their names and in their order: tied matrices once, and sinusoids, or their library warns."""
     c = model.config
     require(c, COMMON, "Marian")
     back = stream_order(c.d_model).argsort()
     ours = {name: tensor.detach().cpu().float() for name, tensor in model.state_dict().items()}
     found = {theirs: moved(ours[name], axes, back).contiguous() for name, theirs, axes in renamings(c)}
     found["final_logits_bias"] = ours.get("embedding.output_bias", torch.zeros(c.vocab_size))[None]
-    return found
+    table = moved(model.positions.table.detach().cpu().float(), (1,), back).contiguous()
+    # One tensor for each name: a safetensors file holds no two names for the same memory.
+    return {**found, **{f"model.{stack}.embed_positions.weight": table.clone() for stack in ("encoder", "decoder")}}
 
 
 def marian_config(c: TransformerConfig) -> dict[str, Any]:
@@ -152,14 +155,17 @@ def tokenizer_files(tokenizer: AnyTokenizer, c: TransformerConfig) -> dict[str, 
     return {**files, "tokenizer_config.json": as_json({**settings, **names})}
 
 
-def export_marian(model: Transformer, tokenizer: AnyTokenizer, folder: str | Path) -> Path:
-    """Write a Hugging Face folder: weights, configuration, search, tokenizer."""
+def export_marian(
+    model: Transformer, tokenizer: AnyTokenizer, folder: str | Path, also: Mapping[str, bytes] = MappingProxyType({})
+) -> Path:
+    """Write a Hugging Face folder: weights, configuration, search, tokenizer, and what is ``also`` given."""
     weights = save(marian_weights(model), metadata={"format": "pt"})
     files = {
         "model.safetensors": weights,
         "config.json": as_json(marian_config(model.config)),
         "generation_config.json": as_json(generation_config(model.config)),
         **tokenizer_files(tokenizer, model.config),
+        **also,
     }
     with new_folder(Path(folder)) as part:
         for name, data in files.items():

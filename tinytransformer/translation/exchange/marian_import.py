@@ -55,8 +55,8 @@ def read_marian(folder: str | Path) -> tuple[Transformer, MarianTokenizer]:
         raise ExchangeError(f"there is no folder {folder}")
     values = _described(folder)
     weights = _weights(folder)
-    tokenizer = MarianTokenizer.load(folder)
     config = our_config(values, with_bias=bool(weights.get(_BIAS, torch.zeros(1)).any()))
+    tokenizer = MarianTokenizer.load(folder)
     if len(tokenizer) != config.vocab_size:
         raise ExchangeError(
             f"vocab.json of {folder} has {len(tokenizer)} pieces, but the model {config.vocab_size}: "
