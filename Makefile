@@ -48,7 +48,7 @@ test: .venv/.test .venv/.class
 	$(RUN) $(ONE_THREAD) $(WITH_NBGRADER) $(PY) -m pytest $(ARGS)
 
 test-quick: .venv/.test .venv/.class
-	$(RUN) $(ONE_THREAD) $(WITH_NBGRADER) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser --ignore=tests/faults \
+	$(RUN) $(ONE_THREAD) $(WITH_NBGRADER) $(PY) -m pytest tests --ignore=tests/notebooks --ignore=tests/browser --ignore=tests/book --ignore=tests/faults \
 		--ignore=tests/classroom $(ARGS)
 
 train: .venv/.lab

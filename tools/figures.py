@@ -1,13 +1,16 @@
-"""Draw the README's picture: a tiny Transformer learns to spell words backwards, and shows where it looks.
+"""Draw the README's picture: a tiny Transformer learns to spell words backwards, and shows where it looks. Then the
+figures for slides, as SVG.
 
-Run: make figures (about a minute on one core; the same picture each time).
+Run: make figures (about a minute on one core; the same pictures each time). ARGS=--slides draws the slides only.
 """
 
+import argparse
 import time
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from bookmaking import slides
 
 from tinytransformer import PRESETS, Transformer, TransformerConfig, record_attention
 from tinytransformer.inspection import plots
@@ -58,7 +61,16 @@ def look_inside(model: Transformer):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--slides", action="store_true", help="only the figures for slides")
     torch.set_num_threads(1)
+    if not parser.parse_args().slides:
+        spell_backwards()
+    print(*(path.name for path in slides.write_all()))
+
+
+def spell_backwards() -> None:
+    """Train the tiny model, and draw where it looks."""
     torch.manual_seed(0)
     model = Transformer(TransformerConfig(vocab_size=FIRST + len(LETTERS), **PRESETS["tiny"]))
     start = time.perf_counter()

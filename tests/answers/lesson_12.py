@@ -198,6 +198,20 @@ def int8_upside_down(matrix):
     return numbers, scales.reciprocal()
 
 
+def int8_signed(matrix):
+    """No size is taken; the conversion to a byte keeps the lowest eight bits."""
+    scales = matrix.max(dim=1).values / 127
+    scales[scales == 0] = 1.0
+    wide = torch.round(matrix / scales.unsqueeze(1)).long()
+    return ((wide + 128) % 256 - 128).to(torch.int8), scales
+
+
+def int8_column(matrix):
+    scales = matrix.abs().max(dim=1, keepdim=True).values / 127
+    scales[scales == 0] = 1.0
+    return torch.round(matrix / scales).to(torch.int8), scales
+
+
 def int8_restored(matrix):
     numbers, scales = int8_at_once(matrix)
     return numbers.float() * scales.unsqueeze(1), scales
@@ -277,6 +291,8 @@ PLANTED = {
         "one-scale": int8_of_the_whole,
         "columns": int8_of_columns,
         "signed-maximum": int8_wrongly(size=lambda row: row.max(), clamp=True),
+        "signed-and-wrapped": int8_signed,
+        "scales-in-a-column": int8_column,
         "128-steps": int8_wrongly(steps=128),
         "128-clamped": int8_wrongly(steps=128, clamp=True),
         "255-steps": int8_wrongly(steps=255, clamp=True),

@@ -146,10 +146,16 @@ def _wrapped(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(numbers > LARGEST, numbers - 256, numbers).to(torch.int8), scales
 
 
+def _signed(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Without the size, a row's most negative number may be far outside."""
+    numbers, scales = _int8(matrix, lambda m: m.amax(-1), kind=torch.int64)
+    return numbers.to(torch.int8), scales
+
+
 def _with_type(arguments: tuple, answer: object) -> object:
     """Which type the numbers have is part of the answer; values alone would not tell."""
     two = isinstance(answer, tuple | list) and len(answer) == 2 and isinstance(answer[0], Tensor)
-    return (*answer, answer[0].dtype == torch.int8) if two else answer
+    return (*answer, int(answer[0].dtype == torch.int8)) if two else answer
 
 
 INT8 = Exercise(
@@ -167,6 +173,10 @@ INT8 = Exercise(
         Mistake("columns", "The scales are those of the columns.", _by_columns),
         Mistake("signed-maximum", "The largest number of a row may be a negative one: it is the size that counts.",
                 lambda matrix: _int8(matrix, lambda m: m.amax(-1), to_whole=lambda x: x.round().clamp(-128, 127))),
+        Mistake("signed-and-wrapped", "The largest number of a row may be a negative one: it is the size that counts. "
+                "Here some leave the range of a signed byte, and come out with the other sign.", _signed),
+        Mistake("scales-in-a-column", "There is one scale for each row: return them as (n), without a second axis.",
+                lambda matrix: (_int8(matrix)[0], _int8(matrix)[1][:, None])),
         Mistake("128-steps", "A signed byte ends at 127. 128 comes out as -128.", _wrapped),
         Mistake("128-clamped", "The largest number becomes 128 and is cut off. With 127 steps nothing is cut.",
                 lambda matrix: _int8(matrix, steps=128, to_whole=lambda x: x.round().clamp(-128, 127))),
