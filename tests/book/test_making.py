@@ -259,6 +259,9 @@ def test_results_have_their_commands_and_scores():
     best = json.loads((results.RESULTS / "models.json").read_text(encoding="utf-8"))["rows"][0]
     assert f"**{best['bleu']:.2f}**" in page
     assert best["signature"] in page
+    assert "More measurements" not in page, "every file has its table"
+    engine = json.loads((results.RESULTS / "exchange.json").read_text(encoding="utf-8"))["rows"][-1]["engines"][1]
+    assert f"| {engine['engine']} | {engine['identical']:,} of {engine['sentences']:,} | {engine['bleu']:.2f} |" in page
 
 
 def test_the_reference_has_every_room_and_no_data():

@@ -7,7 +7,6 @@ sentence length; sentences a second on one thread, one sentence at a time and ma
 Made in pieces: the run in ``runs/refinement`` goes on where it stopped, and rows that the results file has are kept.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from tinytransformer.experiments.lengths import LENGTHS
 from tinytransformer.experiments.measuring import one_thread
-from tinytransformer.experiments.runs import parameters, said, versions, write
+from tinytransformer.experiments.runs import begun, parameters, said, versions, write
 from tinytransformer.model.baselines import Model
 from tinytransformer.text.batching import pad
 from tinytransformer.text.microworld import Example, generate
@@ -166,7 +165,7 @@ def run(path: Path, folder: Path = FOLDER, recipe: Recipe = RECIPES["microworld"
     with one_thread():
         refining, tokenizer = refining_model(folder, recipe)
         sequential, theirs = load_model(find_model(SEQUENTIAL))
-        results = _begun(path, _head(folder, recipe, sequential, refining, sentences))
+        results = begun(path, _head(folder, recipe, sequential, refining, sentences))
         own = ways(sequential.eval(), refining)
         for split in SPLITS:
             examples = list(generate(split, sentences, SEED))
@@ -202,12 +201,6 @@ def _head(folder: Path, recipe: Recipe, sequential: Model, refining: Model, sent
         "sentences": sentences,
         "seed": SEED,
     }
-
-
-def _begun(path: Path, head: dict) -> dict:
-    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    same = all(results.get(key) == value for key, value in head.items())
-    return results if same else {**head, "rows": []}
 
 
 def _report(entry: dict) -> None:

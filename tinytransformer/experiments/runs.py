@@ -171,6 +171,13 @@ def plain(value):
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
+def begun(path: Path, head: dict) -> dict:
+    """The results so far, if they were made under the same head; else the head and no rows."""
+    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    same = all(results.get(key) == value for key, value in head.items())
+    return results if same else {**head, "rows": []}
+
+
 def write(path: Path, results: dict) -> None:
     """Write a results file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

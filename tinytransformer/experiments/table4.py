@@ -8,7 +8,6 @@ and reads the trees of the microworld, whose grammar is small: its F1 cannot be 
 Made in pieces: the run in ``runs/table4`` goes on where it stopped, and rows that the results file has are kept.
 """
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from tinytransformer.experiments.runs import parameters, said, versions, write
+from tinytransformer.experiments.runs import begun, parameters, said, versions, write
 from tinytransformer.text.corpus import microworld_trees
 from tinytransformer.text.trees import Parse, Tree
 from tinytransformer.training import recipe as recipes
@@ -39,7 +38,7 @@ MISTAKES = 3  # kept of each row, to be drawn
 def run(path: Path, folder: Path = FOLDER, recipe: Recipe = RECIPES["trees"], sentences: int = SENTENCES) -> dict:
     """Train the parser unless ``folder`` holds it, score what the file at ``path`` does not have yet; returns all."""
     translator = parser(folder, recipe)
-    results = _begun(path, _head(translator, folder, recipe, sentences))
+    results = begun(path, _head(translator, folder, recipe, sentences))
     done = {(row["split"], row["beam"]) for row in results["rows"]}
     for split in SPLITS:
         trees = microworld_trees(split, sentences, SEED)
@@ -104,13 +103,6 @@ def _head(translator: Translator, folder: Path, recipe: Recipe, sentences: int) 
         "sentences": sentences,
         "seed": SEED,
     }
-
-
-def _begun(path: Path, head: dict) -> dict:
-    """The results so far, if they were made under the same head."""
-    results = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    same = all(results.get(key) == value for key, value in head.items())
-    return results if same else {**head, "rows": []}
 
 
 def _report(entry: dict) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from bookmaking import results_after as after
 from bookmaking.lessons import ROOT
 from bookmaking.tables import folded, number, table
 from tinytransformer.experiments.paper import TABLE2
@@ -178,6 +179,11 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[Mapping[str, Any]], str]], ...] =
     ("training_speed", "Speed of training, beside other libraries", "07", _training),
     ("processes", "Two processes or two threads", "07", _processes),
     ("attention", "Attention: time and memory", "02", _attention),
+    ("families", "Decoder only and encoder only", "12", after.families),
+    ("long", "Long sequences", "12", after.long),
+    ("practice", "Training, as it is done in practice", "12", after.practice),
+    ("refinement", "All positions at once, then refined", "12", after.refinement),
+    ("exchange", "The same weights in other engines", "12", after.exchange),
 )
 
 
