@@ -103,6 +103,17 @@ def test_the_explorer_answers(name, reader, served):
     assert frame.locator(".tt-numbers").inner_text() != before, "the saved state with the head switched off"
 
 
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_explorers_own_pages_are_accessible(mode, reader, served, site):
+    reader.emulate_media(color_scheme=mode)
+    names = sorted(path.name for path in (site / "explorer").glob("*.html"))[:2]  # they share one style sheet
+    assert names
+    for name in names:
+        reader.goto(f"{served}/explorer/{name}", wait_until="load")
+        reader.wait_for_selector(".tt-token")
+        assert grave(reader, AXE) == [], name
+
+
 def test_the_explorer_follows_the_mode(browser, served):
     reader = browser.new_page(color_scheme="null")  # an emulated scheme would reach into the frame
     open_page(reader, served, "explorer.html")
