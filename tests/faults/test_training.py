@@ -178,6 +178,14 @@ def test_validation_keeps_the_best_and_disturbs_nothing(tmp_path):
     assert Checkpoint.load(best).step == 20
 
 
+@pytest.fixture
+def with_ctrl_c():
+    """Ctrl-C as a terminal has it: a suite that was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupting(step: int, signals: int = 1):
     """A loss in the middle of which Ctrl-C comes, in the given step."""
     calls = itertools.count(1)
@@ -192,6 +200,7 @@ def interrupting(step: int, signals: int = 1):
     return loss
 
 
+@pytest.mark.usefixtures("with_ctrl_c")
 def test_ctrl_c_in_the_middle_of_a_step_saves_after_it_and_changes_nothing(tmp_path):
     with pytest.raises(Stopped):
         train(fresh_model(), some_batches(), settings(), tmp_path / "a", loss=interrupting(12))
@@ -202,6 +211,7 @@ def test_ctrl_c_in_the_middle_of_a_step_saves_after_it_and_changes_nothing(tmp_p
     assert equal(weights(tmp_path / "a"), weights(tmp_path / "b"))
 
 
+@pytest.mark.usefixtures("with_ctrl_c")
 def test_a_second_ctrl_c_stops_at_once_and_the_run_goes_on_from_its_last_checkpoint(tmp_path):
     with pytest.raises(KeyboardInterrupt) as stop:
         train(fresh_model(), some_batches(), settings(), tmp_path / "a", loss=interrupting(12, signals=2))
