@@ -19,11 +19,12 @@ HEADER = """\
 def main():
     pinned = set()
     for file in ROOT.glob("requirements*.txt"):
-        pinned.update(re.findall(r"^([\w.-]+)==", file.read_text(encoding="utf-8"), flags=re.MULTILINE))
+        names = re.findall(r"^([\w.-]+)==", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        pinned.update(name.lower() for name in names)  # pip lists Sphinx for sphinx
     command = [sys.executable, "-m", "pip", "list", "--format=freeze", "--exclude-editable", "--exclude=pip"]
     installed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     # A local version (+cpu, +cu130) names a build of this machine.
-    lines = [line.split("+")[0] for line in installed if line.split("==")[0] not in pinned]
+    lines = [line.split("+")[0] for line in installed if line.split("==")[0].lower() not in pinned]
     (ROOT / "constraints.txt").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     print(f"constraints.txt: {len(lines)} versions")
 

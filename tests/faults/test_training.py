@@ -178,14 +178,6 @@ def test_validation_keeps_the_best_and_disturbs_nothing(tmp_path):
     assert Checkpoint.load(best).step == 20
 
 
-@pytest.fixture
-def with_ctrl_c():
-    """Ctrl-C as a terminal has it: a suite that was started in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def interrupting(step: int, signals: int = 1):
     """A loss in the middle of which Ctrl-C comes, in the given step."""
     calls = itertools.count(1)
