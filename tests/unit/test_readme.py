@@ -84,6 +84,16 @@ def test_the_tables_of_speeds_too(name, monkeypatch):
         assert f"at most {found['peak_megabytes']:,.0f} MB" in README
 
 
+def test_the_microworld_is_learned_in_five_minutes(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    for run in results("budget")["runs"]:
+        for row in run["curve"]:
+            assert benchmark("budget").table_row(row) in README
+        assert run["curve"][-1]["minutes"] <= 5
+        shipped = {row["text"]: row for row in results("models")["rows"] if row["model"] == "microworld-en-de"}
+        assert shipped["microworld test_pronoun"]["pronoun_accuracy"] == run["curve"][-1]["pronouns"], "the same model"
+
+
 def test_fused_attention_needs_a_fraction_of_the_memory():
     last = results("attention")["rows"][-1]
     assert last["length"] == 4096
