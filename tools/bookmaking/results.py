@@ -49,6 +49,14 @@ def _models(found: Mapping[str, Any]) -> str:
     )
 
 
+def _budget(found: Mapping[str, Any]) -> str:
+    sets = ("test", "test_novel", "test_pronoun")
+    rows = [(run["seed"], f"{row['steps']:,}", number(row["minutes"], 1), *(number(row[name]) for name in sets),
+             f"{row['pronouns']:.1%}") for run in found["runs"] for row in run["curve"]]  # fmt: skip
+    head = ["seed", "steps", "minutes", *(f"BLEU {name}" for name in sets), "pronouns right"]
+    return f"The mean of the last {found['averaged']} checkpoints.\n\n" + table(head, rows, "rrrrrrr")
+
+
 def _search(found: Mapping[str, Any]) -> str:
     rows = [(row["beam"], row["alpha"], number(row["bleu"]), number(row["words_per_reference_word"], 3),
              number(row["log_probability"])) for row in found["rows"]]  # fmt: skip
@@ -167,6 +175,7 @@ def _times(factor: float | None) -> str:
 # In the order of the page: file, heading, the lesson that draws from it, and what writes the table.
 SECTIONS: tuple[tuple[str, str, str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("models", "Shipped models: BLEU and more", "10", _models),
+    ("budget", "The microworld, minute by minute", "07", _budget),
     ("search", "Beam search and the length penalty", "08", _search),
     ("lengths", "What attention repaired", "01", _lengths),
     ("table1", "Table 1: costs of layers at n = 50, d = 512", "11", _table1),
