@@ -86,6 +86,34 @@ def test_the_loss_taken_in_pieces_equals_the_formulas(smoothing, agreement, bias
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("agreement", [0.0, 4.0])
+def test_the_loss_in_bfloat16_is_that_of_float32_within_its_rounding(agreement):
+    generator = torch.Generator().manual_seed(3)
+    states, matrix = (
+        torch.randn(2 if agreement else 1, 60, 16, generator=generator),
+        torch.randn(90, 16, generator=generator),
+    )
+    targets = torch.randint(90, (60,), generator=generator)
+    found = {}
+    for narrow in (False, True):
+        leaves = [tensor.clone().requires_grad_() for tensor in (states, matrix)]
+        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+            loss = projected_loss(*leaves, None, targets, 0.1, agreement)
+        loss.backward()
+        found[narrow] = [loss.detach(), *(leaf.grad for leaf in leaves)]
+    for whole, rounded in zip(found[False], found[True], strict=True):
+        assert (whole - rounded).abs().max() < 0.02 * whole.abs().max()
+
+
+def test_a_target_that_is_all_but_impossible_has_a_finite_loss():
+    states = torch.tensor([[[300.0]]], requires_grad=True)
+    matrix = torch.tensor([[1.0], [-1.0]], requires_grad=True)
+    loss = projected_loss(states, matrix, None, torch.tensor([1]), 0.0)
+    loss.backward()
+    assert loss.item() == 600.0
+    assert states.grad.isfinite().all()
+
+
 def test_disagreement_is_both_divergences():
     logits, others = torch.randn(5, 7), torch.randn(5, 7)
     p, q = logits.log_softmax(-1), others.log_softmax(-1)

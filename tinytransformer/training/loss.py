@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from tinytransformer.model.baselines import Model
 from tinytransformer.text.batching import Batch
 
-NUMBERS_AT_ONCE = 2**20  # logits held at a time: 4 MB, which a processor's cache can hold
+NUMBERS_AT_ONCE = 2**22  # logits held at a time; fewer, and the sums of their gradients cost more than they save
 
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: float = 0.1) -> Tensor:
@@ -49,7 +49,11 @@ def projected_loss(
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """The gradient of the logits is softmax minus the smoothed target: it is made, used and forgotten on the way."""
+    """The gradient of the logits is softmax minus the smoothed target: it is made, used and forgotten on the way.
+
+    The share ε / V of every class is the same in all rows, so it is left out of the N × V numbers: it takes
+    ε · mean(logits) from the loss, ε · mean(matrix) from the gradient of each state, and so on, once for all rows.
+    """
 
     @staticmethod
     def forward(ctx, states, matrix, bias, targets, smoothing, agreement):
@@ -63,15 +67,23 @@ class _ProjectedLoss(torch.autograd.Function):
         passes, size = states.size(0), matrix.size(0)
         for rows in torch.arange(len(targets)).split(max(1, NUMBERS_AT_ONCE // (passes * size))):
             part = slice(int(rows[0]), int(rows[-1]) + 1)
-            logits = (states[:, part] @ narrow.T).float()
-            log_probabilities = (logits if bias is None else logits + bias).log_softmax(-1)
-            value, gradient = _value_and_gradient(log_probabilities, targets[part], smoothing, agreement)
+            logits = states[:, part] @ narrow.T
+            logits = logits if bias is None else logits + bias
+            value, gradient = _value_and_gradient(logits, targets[part], 1 - smoothing, agreement)
             loss += value
             if bias_grad is not None:
                 bias_grad += gradient.sum((0, 1))
             gradient = gradient.to(states.dtype)
             state_grads[:, part] = gradient @ narrow
             _add_product(matrix_grad, gradient.flatten(0, 1).T, states[:, part].flatten(0, 1))
+        every_state, every_row = states.float().sum((0, 1)), narrow.float().sum(0)  # (D), (D)
+        share = smoothing / size / passes
+        loss -= share * (every_state @ every_row)
+        state_grads -= (share * every_row).to(states.dtype)
+        matrix_grad -= share * every_state
+        if bias_grad is not None:
+            loss -= share * passes * len(targets) * bias.sum()
+            bias_grad -= share * passes * len(targets)
         ctx.save_for_backward(state_grads, matrix_grad, bias_grad)
         return loss
 
@@ -90,20 +102,22 @@ def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
         total += a @ b
 
 
-def _value_and_gradient(
-    log_probabilities: Tensor, targets: Tensor, smoothing: float, agreement: float
-) -> tuple[Tensor, Tensor]:
-    """The loss of log-probabilities (P, n, V), and its gradient with respect to the logits they came from."""
-    passes, number, size = log_probabilities.shape
-    right = log_probabilities[:, torch.arange(number), targets]  # (P, n)
-    value = -(1 - smoothing) * right.sum() - smoothing * log_probabilities.sum() / size
+def _value_and_gradient(logits: Tensor, targets: Tensor, weight: float, agreement: float) -> tuple[Tensor, Tensor]:
+    """Σ log Σ exp(logits) − ``weight`` · Σ logits[target] of logits (P, n, V), plus R-Drop if asked; its gradient."""
+    passes = logits.size(0)
+    right = (slice(None), torch.arange(logits.size(1)), targets)
+    chosen = logits[right].float()  # (P, n)
     if agreement:
+        log_probabilities = logits.float().log_softmax(-1)
+        log_sums = chosen - log_probabilities[right]
         pull, gradient = _disagreement_and_gradient(log_probabilities, agreement / 2)
-        value = value + pull
     else:
-        gradient = log_probabilities.exp_()
-    gradient.sub_(smoothing / size)
-    gradient[:, torch.arange(number), targets] -= 1 - smoothing
+        highest, where = logits.max(-1, keepdim=True)
+        pull, gradient = 0.0, logits.softmax(-1)
+        # The largest probability is never too small for its logarithm, so the sum of the exponentials comes from it.
+        log_sums = highest.float() - gradient.gather(-1, where).float().log()
+    gradient[right] -= weight
+    value = log_sums.sum() - weight * chosen.sum() + pull
     return value / passes, gradient.div_(passes) if passes > 1 else gradient
 
 
