@@ -37,9 +37,10 @@ def hardware(processes: int = 1) -> str:
 def prepare_bfloat16(device: torch.device) -> None:
     """Make ready for bfloat16, or say that this processor cannot do it."""
     if device.type == "cpu":
-        # oneDNN keeps a compiled kernel for each shape it has met, a thousand by default: gigabytes, for every batch
-        # has another shape. It looks here when it first multiplies.
-        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+        # A product is compiled for each shape it meets, and every batch has another shape. oneDNN and the layer above it
+        # each keep a thousand of them by default, which is gigabytes. They look here when they first multiply.
+        for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+            os.environ.setdefault(name, "64")
         try_bfloat16()
 
 
