@@ -89,13 +89,18 @@ def ctranslate2_system(model: Transformer, folder: Path, inter: int, intra: int)
     return translate
 
 
-def measure(systems: dict[str, System], sentences: Ids, size: int, rounds: int) -> dict:
+def measure(systems: dict[str, System], sentences: Ids, size: int, rounds: int, threads: int) -> dict:
     """Sentences a second of each system, our ratios, and how many translations are the same as ours."""
     batches = [sentences[first : first + size] for first in range(0, len(sentences), size)]
     outputs: dict[str, Ids] = {}
 
     def run(name: str) -> Callable[[], None]:
-        return lambda: outputs.__setitem__(name, systems[name](batches))
+        def turn() -> None:
+            # CTranslate2 sets the number of OpenMP's threads for whoever calls it, PyTorch's next turn included.
+            torch.set_num_threads(threads)
+            outputs[name] = systems[name](batches)
+
+        return turn
 
     seconds = in_turns({name: run(name) for name in systems}, rounds)
     same = {
@@ -154,7 +159,8 @@ def main() -> None:
             encoded = [[*tokenizer.encode(text), END] for text in source[::step][:count]]
             if size == 1:
                 systems.pop(SIDE_BY_SIDE, None)  # nothing to put beside a single sentence
-            rows.append(measure(systems, sorted(encoded, key=len, reverse=True), size, options.rounds))
+            ordered = sorted(encoded, key=len, reverse=True)
+            rows.append(measure(systems, ordered, size, options.rounds, options.threads))
             print("\n".join(table_rows(rows[-1])), flush=True)
     about = {"command": "python benchmarks/decoding.py", "threads": options.threads, "rounds": options.rounds}
     about |= {"beam": BEAM, "alpha": ALPHA, "torch": torch.__version__.split("+")[0]}

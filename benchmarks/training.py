@@ -14,6 +14,7 @@ import json
 import logging
 import math
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -219,7 +220,10 @@ def measure_peak(data: str | None, steps: int = 150) -> float:
         tokenizer = tokenizer_for(recipe, corpus, Path(folder))
         batches = training_batches(recipe, tokenizer, corpus)
         train(Transformer(recipe.config()), batches, recipe.settings(), Path(folder))
-    unit = 1024 if sys.platform == "darwin" else 1  # macOS counts bytes, Linux kilobytes
+    status = Path("/proc/self/status")
+    if status.exists():  # Linux hands `ru_maxrss` down from the process that started this one
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))[1]) / 1024
+    unit = 1024 if sys.platform == "darwin" else 1  # macOS counts bytes, others kilobytes
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit / 1024
 
 
