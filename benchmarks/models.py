@@ -17,7 +17,7 @@ from sacrebleu.metrics import BLEU
 
 from tinytransformer.cli import main as command
 from tinytransformer.text.corpus import ParallelCorpus, multi30k
-from tinytransformer.training.checkpoints import shipped_models
+from tinytransformer.training.checkpoints import find_model, shipped_models
 from tinytransformer.translation.translator import Translator
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "models.json"
@@ -27,9 +27,20 @@ SETS = {
     "microworld-lstm-additive": [("microworld", "test")],
     "multi30k-en-de": [("multi30k", split) for split in ("val", "test_2016_flickr")],
 }
-# The model's translations are shorter than people's. These were chosen on the validation split, among beams 4 and 5 and
-# α from 0.6 to 4.
-TUNED = {"multi30k-en-de": ["--beam", "5", "--alpha", "3"]}
+# The beams that papers on Multi30k use; the one of them, and the α, that benchmarks/search.py found best on validation.
+BEAMS = {"multi30k-en-de": (4, 5)}
+
+
+def tuned(model: str) -> list[str]:
+    """The options for a second way to decode, chosen on the validation split with these very weights."""
+    found = json.loads((RESULTS.parent / "search.json").read_text(encoding="utf-8"))
+    weights = json.loads((find_model(model) / "checksums.json").read_text(encoding="utf-8"))["model.safetensors"]
+    if found["weights"] != weights:
+        raise SystemExit(
+            f"data/results/search.json was measured with other weights of {model}: run benchmarks/search.py first"
+        )
+    best = max((row for row in found["rows"] if row["beam"] in BEAMS[model]), key=lambda row: row["bleu"])
+    return ["--beam", str(best["beam"]), "--alpha", f"{best['alpha']:g}"]
 
 
 def evaluated(*arguments: str) -> dict:
@@ -75,7 +86,7 @@ def main() -> None:
     more += ["--add-to-card"] if options.add_to_cards else []
     rows = []
     for model in shipped_models():
-        ways = [[], TUNED[model]] if model in TUNED else [[]]
+        ways = [[], tuned(model)] if model in BEAMS else [[]]
         for way, (corpus, split) in itertools.product(ways, SETS[model]):
             row = evaluated("--model", model, "--corpus", corpus, "--split", split, *way, *more)
             print(table_row(row), flush=True)

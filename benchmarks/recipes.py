@@ -40,7 +40,19 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "data" / "results" / "recipes.json"
 SEEDS = (1, 2, 3)
 BASE = replace(
-    RECIPES["multi30k"], num_layers=2, tokens=1024, steps=800, warmup=200, save_every=40, validate_every=10**6
+    RECIPES["multi30k"],
+    vocab_size=5000,
+    d_ff=512,
+    num_layers=2,
+    dropout=0.25,
+    tokens=1024,
+    steps=800,
+    peak=3e-3,
+    warmup=200,
+    falls="line",
+    save_every=40,
+    keep=5,
+    validate_every=10**6,
 )
 VARIANTS = {
     "base": {},

@@ -1,6 +1,7 @@
 """What beam width and length penalty do to the Multi30k model; writes data/results/search.json for lesson 08.
 
-One search per width is enough: the penalty only ranks what has ended. Validation sentences, since this is tuning.
+One search per width is enough: the penalty only ranks what has ended. Validation sentences, since this is tuning:
+models.py takes its second way to decode from here.
 
 Run: python benchmarks/search.py --data FOLDER    (some minutes)
 """
@@ -19,7 +20,7 @@ from tinytransformer.translation.translator import Translator
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "search.json"
 MODEL, SPLIT = "multi30k-en-de", "val"
-WIDTHS, ALPHAS = (1, 2, 4, 8, 16), (0.0, 0.6, 1.0, 2.0, 3.0)
+WIDTHS, ALPHAS = (1, 2, 4, 5, 8, 16), (0.0, 0.6, 1.0, 2.0, 3.0)
 AT_ONCE = 64
 
 

@@ -73,6 +73,20 @@ def test_the_tables_are_those_of_the_results_files(name):
         assert benchmark(name).table_row(row) in README
 
 
+def test_the_second_way_to_decode_is_the_best_on_validation():
+    ways = {(row["beam"], row["alpha"]) for row in results("models")["rows"] if row["model"] == "multi30k-en-de"}
+    _, beam, _, alpha = benchmark("models").tuned("multi30k-en-de")
+    assert ways == {(4, 0.6), (int(beam), float(alpha))}
+
+
+def test_the_score_by_moses_rules_and_the_size_are_those_of_the_results():
+    found, text = results("models"), " ".join(README.split())
+    plain, tuned = (row for row in found["rows"] if row["text"].startswith("Multi30k test_2016_flickr"))
+    way = f"α = {tuned['alpha']:g}"
+    assert f"ours has {plain['bleu_lowercase_moses']:.2f}, and {tuned['bleu_lowercase_moses']:.2f} with {way}" in text
+    assert f"has {found['parameters']['multi30k-en-de'] / 1e6:.2f} M parameters" in text
+
+
 @pytest.mark.parametrize("name", ["decoding", "training", "exchange"])
 def test_the_tables_of_speeds_too(name, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")

@@ -294,18 +294,22 @@ _MICROWORLD = Recipe(
     save_every=40,
     validate_every=1700,
 )
+# Sizes, pieces, dropout and schedule after Wu et al. 2021, whose model has post-norm.
 _MULTI30K = Recipe(
     corpus="multi30k",
-    vocab_size=5000,
+    vocab_size=10_000,
+    d_ff=256,
     num_layers=4,
-    dropout=0.25,
+    dropout=0.3,
     tokens=2048,
     accumulate=2,
     processes=2,
-    steps=10_000,
-    peak=3e-3,
-    warmup=800,
+    steps=6900,
+    peak=4e-3,
+    warmup=1200,
+    falls="root",
     save_every=250,
+    keep=10,
     validate_every=1000,
 )
 _TREES = Recipe(
