@@ -294,7 +294,7 @@ _MICROWORLD = Recipe(
     save_every=40,
     validate_every=1700,
 )
-# Sizes, pieces, dropout and schedule after Wu et al. 2021, whose model has post-norm.
+# Sizes, pieces, dropout and the way the rate falls after Wu et al. 2021, whose model has post-norm.
 _MULTI30K = Recipe(
     corpus="multi30k",
     vocab_size=10_000,
