@@ -19,9 +19,11 @@ from tinytransformer.training.checkpoints import (
     CheckpointError,
     average,
     checkpoints,
+    find_model,
     latest,
     load_model,
     save_model,
+    write_folder,
 )
 
 FILES = ["model.safetensors", "config.json", "tokenizer.model", "card.md", "checksums.json"]
@@ -148,6 +150,35 @@ def test_weights_of_another_model(tmp_path, tokenizer):
     (one / "checksums.json").write_text(json.dumps(sums))
     with pytest.raises(CheckpointError, match="belong to another model"):
         load_model(one)
+
+
+@pytest.mark.parametrize("name", ["training.safetensors", "state.json", "model.safetensors", "checksums.json"])
+def test_a_malicious_pickle_in_a_checkpoint_runs_nothing(tmp_path, name):
+    flag, folder = tmp_path / "executed", a_checkpoint().save(tmp_path)
+    (folder / name).write_bytes(pickle.dumps(Malicious(flag)))
+    sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+    if name != "checksums.json":
+        (folder / "checksums.json").write_text(json.dumps(sums))
+    with pytest.raises(ValueError, match=r"not a whole safetensors|not readable|codec|decode|JSON"):
+        Checkpoint.load(folder)
+    assert not flag.exists()
+
+
+def test_killed_between_taking_the_old_folder_away_and_putting_the_new_one_there(folder):
+    expected = load_model(folder)[0].state_dict()
+    folder.rename(folder.with_name("model.old.part"))
+    assert find_model(folder) == folder
+    found = load_model(folder)[0].state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in found.items())
+
+
+def test_what_a_killed_program_left_behind_does_not_stop_the_next(folder):
+    leftover = folder.with_name("model.old.part")
+    leftover.mkdir()
+    (leftover / "half-deleted").write_text("x")
+    write_folder(folder, {"new": b"y"})
+    assert (folder / "new").read_bytes() == b"y"
+    assert not leftover.exists()
 
 
 def test_saving_again_replaces_the_whole_folder(folder, tokenizer):

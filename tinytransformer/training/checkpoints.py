@@ -39,7 +39,7 @@ def shipped_models() -> list[str]:
 
 def find_model(name_or_folder: str | Path) -> Path:
     """The folder of a shipped model or of one's own."""
-    if Path(name_or_folder).is_dir():
+    if Path(name_or_folder).name and _recovered(Path(name_or_folder)).is_dir():
         return Path(name_or_folder)
     names = shipped_models()
     if str(name_or_folder) in names:
@@ -173,8 +173,9 @@ def latest(run: Path) -> Checkpoint | None:
 
 def write_folder(goal: Path, files: Mapping[str, bytes]) -> Path:
     """Write files and their checksums as one folder, which appears complete; an older one of that name is replaced."""
-    part = goal.with_name(goal.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
+    part, old = _recovered(goal).with_name(goal.name + ".part"), goal.with_name(goal.name + ".old.part")
+    for leftover in (part, old):
+        shutil.rmtree(leftover, ignore_errors=True)
     try:
         part.mkdir(parents=True)
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -189,7 +190,6 @@ def write_folder(goal: Path, files: Mapping[str, bytes]) -> Path:
             f"{goal} could not be written ({error.strerror}); what was saved before is untouched. Free some space, "
             "or choose another folder"
         ) from error
-    old = goal.with_name(goal.name + ".old.part")
     if goal.exists():
         goal.rename(old)
     part.rename(goal)
@@ -197,9 +197,18 @@ def write_folder(goal: Path, files: Mapping[str, bytes]) -> Path:
     return goal
 
 
+def _recovered(folder: Path) -> Path:
+    """The folder; if a program that replaced it was killed between taking the old one away and putting the new one
+    there, the old one comes back."""
+    old = folder.with_name(folder.name + ".old.part")
+    if old.is_dir() and not folder.exists():
+        old.rename(folder)
+    return folder
+
+
 def read_folder(folder: Path, expected: Sequence[str]) -> dict[str, bytes]:
     """The files of a folder, each with the checksum it was written with."""
-    if not folder.is_dir():
+    if not _recovered(folder).is_dir():
         raise CheckpointError(f"there is no folder {folder}")
     missing = [name for name in (*expected, CHECKSUMS) if not (folder / name).is_file()]
     if missing:
