@@ -20,7 +20,7 @@ from support_training import fresh_model, settings, some_batches
 from tinytransformer.text.batching import ResampledBatches, TokenBatches
 from tinytransformer.training.checkpoints import Checkpoint, CheckpointError, checkpoints, latest
 from tinytransformer.training.interrupts import Stopped
-from tinytransformer.training.loop import TrainingError, train
+from tinytransformer.training.loop import SummedLoss, TrainingError, one_step, train
 from tinytransformer.training.loss import batch_loss
 
 SCRIPT = Path(support_training.__file__)
@@ -107,7 +107,7 @@ def test_r_drop_begins_when_it_is_told_to(tmp_path):
 
 def test_killed_at_ten_random_moments_it_ends_with_the_same_weights(tmp_path):
     command = [sys.executable, str(SCRIPT)]
-    subprocess.run([*command, str(tmp_path / "whole"), "400"], env=ONE_THREAD, check=True)
+    subprocess.run([*command, str(tmp_path / "whole"), "800"], env=ONE_THREAD, check=True)
     log, chance, killed = tmp_path / "killed" / "log.jsonl", random.Random(5), 0
 
     def logged() -> int:
@@ -115,7 +115,7 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_weights(tmp_path):
 
     while killed < 10:
         before = logged()
-        process = subprocess.Popen([*command, str(tmp_path / "killed"), "400"], env=ONE_THREAD)
+        process = subprocess.Popen([*command, str(tmp_path / "killed"), "800"], env=ONE_THREAD)
         while process.poll() is None and logged() == before:
             time.sleep(0.01)  # until it trains
         time.sleep(0.25 * chance.random())
@@ -124,7 +124,7 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_weights(tmp_path):
         process.kill()
         process.wait()
         killed += 1
-    subprocess.run([*command, str(tmp_path / "killed"), "400"], env=ONE_THREAD, check=True)
+    subprocess.run([*command, str(tmp_path / "killed"), "800"], env=ONE_THREAD, check=True)
     assert killed == 10, "the run ended before it could be killed ten times"
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
 
@@ -234,6 +234,43 @@ def test_a_loss_that_is_not_a_number_stops_with_the_step(tmp_path):
         train(model, some_batches(), settings(), tmp_path, report=poison)
     assert latest(tmp_path).step == 14
     assert not any(tensor.isnan().any() for tensor in weights(tmp_path).values())
+
+
+def test_a_gradient_that_is_not_a_number_never_reaches_the_weights(tmp_path):
+    """The loss is fine, its gradient is not, and the step is one after which a checkpoint is written."""
+
+    def loss(model, *arguments):
+        value, count = batch_loss(model, *arguments)
+        if len(checkpoints(tmp_path)) == 1 and next(calls) == settings().save_every:
+            value = value + (model.embedding.tokens.sum() * 0).sqrt()  # 0, with the gradient inf · 0
+        return value, count
+
+    calls = itertools.count(1)
+    with pytest.raises(
+        TrainingError, match=r"the gradient's length is nan at step 14; weights and the last checkpoint"
+    ):
+        train(fresh_model(), some_batches(), settings(), tmp_path, loss=loss)
+    assert latest(tmp_path).step == 7
+    assert not any(tensor.isnan().any() for tensor in weights(tmp_path).values())
+
+
+def test_no_update_is_longer_than_the_clipped_gradient():
+    model, made = fresh_model(0.0), settings(clip=0.01)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    plain = torch.optim.SGD(model.parameters(), lr=1.0)
+    batches = some_batches()
+    batch = batches.batch(batches.plan(0, 0)[0])
+    _, length = one_step(SummedLoss(model, 0.1), [batch], batch.num_targets, 1, made, plain)
+    moved = math.sqrt(sum((tensor - before[name]).square().sum() for name, tensor in model.state_dict().items()))
+    assert length > 0.1, "there was something to clip"
+    assert moved == pytest.approx(0.01, rel=1e-3)
+
+
+def test_the_last_step_is_saved_once(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(Checkpoint, "save", lambda checkpoint, run: saved.append(checkpoint.step))
+    train(fresh_model(), some_batches(), settings(steps=14), tmp_path)
+    assert saved == [7, 14]
 
 
 def test_a_damaged_checkpoint_stops_before_training(tmp_path):

@@ -109,7 +109,7 @@ class Step:
         self.loss = loop.SummedLoss(self.model, self.settings.smoothing)
 
     def __call__(self) -> float:
-        return loop.one_step(self.loss, self.batches, self.count, 1, self.settings, self.optimiser)
+        return loop.one_step(self.loss, self.batches, self.count, 1, self.settings, self.optimiser)[0]
 
     def gradients(self) -> Tensor:
         """All gradients of the last step in one row."""

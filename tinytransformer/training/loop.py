@@ -115,10 +115,12 @@ def train(
         while progress.step < settings.steps and not _must_stop(progress, settings, optimiser, interrupted()):
             group, count = next(groups)
             summed.agreement = settings.agreement if progress.step >= settings.agreement_after else 0.0
-            value = one_step(loss, [collate(pairs) for pairs in group[rank::world]], count, world, settings, optimiser)
-            if not math.isfinite(value):
+            share = [collate(pairs) for pairs in group[rank::world]]
+            value, length = one_step(loss, share, count, world, settings, optimiser)
+            if not (math.isfinite(value) and math.isfinite(length)):
+                what = f"the gradient's length is {length}" if math.isfinite(value) else f"the loss is {value}"
                 raise TrainingError(
-                    f"the loss is {value} at step {progress.step + 1}; the last checkpoint is untouched. "
+                    f"{what} at step {progress.step + 1}; weights and the last checkpoint are untouched. "
                     "Try a lower peak rate, a longer warm-up, or a smaller clip"
                 )
             progress.advance(value, count, optimiser.param_groups[0]["lr"], report)
@@ -127,7 +129,8 @@ def train(
                 _validate(model, validate, optimiser, schedule, progress, report)
             if progress.step % settings.save_every == 0:
                 _save(model, optimiser, schedule, progress, settings.keep)
-        _save(model, optimiser, schedule, progress, settings.keep)
+        if progress.saved != progress.step:
+            _save(model, optimiser, schedule, progress, settings.keep)
         if interrupted():
             raise Stopped
     return progress
@@ -143,8 +146,9 @@ def _must_stop(progress: "Progress", settings: Settings, optimiser: torch.optim.
     return bool(any_of_them)
 
 
-def one_step(loss, batches: list[Batch], count: int, world: int, settings: Settings, optimiser) -> float:
-    """One update from several batches; the loss is per target token of all processes together."""
+def one_step(loss, batches: list[Batch], count: int, world: int, settings: Settings, optimiser) -> tuple[float, float]:
+    """One update from several batches; returns the loss per target token of all processes together, and the length of
+    the gradient before it was clipped. If one of them is no number, there is no update."""
     optimiser.zero_grad(set_to_none=True)
     parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     device = parameters[0].device
@@ -159,9 +163,10 @@ def one_step(loss, batches: list[Batch], count: int, world: int, settings: Setti
         total += value.detach()
     if world > 1:
         dist.all_reduce(total)
-    nn.utils.clip_grad_norm_(parameters, settings.clip)
-    optimiser.step()
-    return total.item()
+    value, length = total.item(), nn.utils.clip_grad_norm_(parameters, settings.clip).item()
+    if math.isfinite(value) and math.isfinite(length):
+        optimiser.step()
+    return value, length
 
 
 def prepare_layers(model: Model, settings: Settings) -> None:
@@ -183,6 +188,7 @@ class Progress:
     def __init__(self, run: Path, rank: int, world: int = 1):
         self.run, self.rank = run, rank
         self.step = self.epoch = self.batch = 0  # the next batch to be used
+        self.saved = 0  # the step of the last checkpoint
         self.best: float | None = None
         self.earlier = 0.0  # seconds that the run took before this call
         self.hardware = hardware(world)
@@ -252,7 +258,8 @@ def _resume(found: Checkpoint | None, model, optimiser, schedule, progress: Prog
     schedule.load_state_dict(found.state["schedule"])
     for group, rate in zip(optimiser.param_groups, schedule.get_last_lr(), strict=True):
         group["lr"] = rate
-    progress.step, progress.best = found.step, found.state["best"]
+    progress.step = progress.saved = found.step
+    progress.best = found.state["best"]
     progress.epoch, progress.batch = found.state["epoch"], found.state["batch"]
     progress.earlier = found.state["seconds"]
     progress.forget_later()
@@ -274,7 +281,8 @@ def _checkpoint(model, optimiser, schedule, progress: Progress) -> Checkpoint:
 
 
 def _save(model, optimiser, schedule, progress: Progress, keep: int) -> None:
-    if progress.rank == 0 and progress.step:
+    progress.saved = progress.step
+    if progress.rank == 0:
         _checkpoint(model, optimiser, schedule, progress).save(progress.run)
         for old in checkpoints(progress.run)[:-keep]:
             shutil.rmtree(old)
