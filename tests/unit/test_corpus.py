@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support import MULTI30K, needs_multi30k
 
+from tinytransformer.cli import main
 from tinytransformer.text import corpus
-from tinytransformer.text.corpus import CorpusError, from_files, from_table, microworld, multi30k
+from tinytransformer.text.corpus import CorpusError, from_files, from_table, microworld, multi30k, read_lines
 from tinytransformer.text.download import DownloadError, cache_folder, fetch
 
 
@@ -155,10 +156,61 @@ def test_a_download_goes_on_where_it_stopped(server, tmp_path, ranges):
     assert Handler.asked == [1000 if ranges else 0]
 
 
+def test_a_connection_that_is_cut_loses_nothing(server, tmp_path):
+    Handler.break_after = 1000
+    told = r"cut after 1,000 of 512,000 bytes.*1,000 bytes are kept, and the next try goes on from there"
+    with pytest.raises(DownloadError, match=told):
+        fetch(server, tmp_path / "file", CHECKSUM)
+    assert (tmp_path / "file.part").read_bytes() == CONTENT[:1000]
+    Handler.break_after = None
+    assert fetch(server, tmp_path / "file", CHECKSUM).read_bytes() == CONTENT
+    assert Handler.asked == [0, 1000]
+
+
 def test_a_wrong_file_is_thrown_away(server, tmp_path):
     with pytest.raises(DownloadError, match=rf"its SHA-256 is {CHECKSUM}, it should be 0000"):
         fetch(server, tmp_path / "file", "0" * 64)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_no_network_from_the_command_line(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(corpus, "_MULTI30K_ADDRESS", "http://127.0.0.1:9")
+    with pytest.raises(SystemExit) as ended:
+        main(["download", "multi30k"])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "could not be fetched" in told
+    assert "give a folder that holds the files, with --data or in TINYTRANSFORMER_DATA" in told
+
+
+@needs_multi30k
+def test_the_checksums_are_those_of_the_data_set():
+    lines = (Path(MULTI30K) / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    published = {name.lstrip("*"): checksum for checksum, name in map(str.split, lines)}
+    assert {name: published[name] for name in published.keys() & corpus._MULTI30K_SHA256} == {
+        name: checksum for name, checksum in corpus._MULTI30K_SHA256.items() if name in published
+    }
+    assert {"train.en.gz", "train.de.gz", "test_2016_flickr.de.gz"} <= published.keys() & corpus._MULTI30K_SHA256
+
+
+@needs_multi30k
+def test_the_folder_may_be_named_in_the_environment(monkeypatch):
+    monkeypatch.setenv("TINYTRANSFORMER_DATA", str(MULTI30K))
+    assert len(multi30k("val")) == 1014
+
+
+def test_a_packed_file_that_was_damaged_in_the_middle(tmp_path):
+    packed = bytearray(gzip.compress("".join(f"{number**5} dogs\n" for number in range(3000)).encode()))
+    packed[len(packed) // 2 : len(packed) // 2 + 40] = b"\xff" * 40
+    (tmp_path / "text.gz").write_bytes(packed)
+    with pytest.raises(CorpusError, match=r"text\.gz is not a whole gzip file"):
+        list(read_lines(tmp_path / "text.gz"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+    (tmp_path / "pairs.jsonl").write_bytes(b'\xef\xbb\xbf{"source": "a dog", "target": "ein Hund"}\n')
+    assert from_table(tmp_path / "pairs.jsonl").source == ("a dog",)
 
 
 def test_no_network(tmp_path):

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -134,15 +135,18 @@ def read_lines(path: Path) -> Iterator[str]:
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         try:
             yield from decoded(file, str(path))
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise CorpusError(f"{path} is not a whole gzip file ({error}): fetch or pack it again") from None
 
 
 def decoded(lines: Iterable[bytes], name: str) -> Iterator[str]:
-    """Lines as text, without their ends; one that is not UTF-8 is refused with its number."""
+    """Lines as text, without their ends; one that is not UTF-8 is refused with its number.
+
+    Some editors put a byte order mark before the first line. It is no part of the text.
+    """
     for number, line in enumerate(lines, start=1):
         try:
-            yield line.decode("utf-8").rstrip("\r\n")
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise CorpusError(f"{name}, line {number} is not UTF-8 ({error.reason}): save it as UTF-8") from None
 

@@ -4,6 +4,7 @@ What is not yet whole lies beside its goal under the name ``….part``; the goal
 """
 
 import hashlib
+import http.client
 import os
 import sys
 import urllib.error
@@ -47,11 +48,11 @@ def fetch(address: str, goal: Path, checksum: str, progress: Callable[[int, int 
     part = goal.with_name(goal.name + ".part")
     try:
         _receive(address, part, progress or (lambda received, expected: None))
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         kept = f" {part.stat().st_size:,} bytes are kept, and the next try goes on from there." if part.exists() else ""
         raise DownloadError(
             f"{address} could not be fetched ({getattr(error, 'reason', error)}).{kept} "
-            "Check the network, or give a folder that holds the files."
+            "Check the network, or give a folder that holds the files, with --data or in TINYTRANSFORMER_DATA."
         ) from error
     found = sha256(part)
     if found != checksum:
@@ -83,3 +84,5 @@ def _receive(address: str, part: Path, progress: Callable[[int, int | None], Non
             file.write(chunk)
             received += len(chunk)
             progress(received, expected)
+    if expected is not None and received < expected:  # Python takes a connection that was cut for the end of the file
+        raise ConnectionError(f"the connection was cut after {received:,} of {expected:,} bytes")
