@@ -61,7 +61,7 @@ def transformers_system(model: Transformer) -> System:
         for batch in batches:
             source = pad(batch)
             mask = (source != model.config.pad_id).long()
-            longest = min(source.size(1) + EXTRA, model.config.max_length - 1)
+            longest = min(source.size(1) - 1 + EXTRA, model.config.max_length - 1)
             found = theirs.generate(input_ids=source, attention_mask=mask, max_new_tokens=longest, **settings)
             outputs += [ids[: ids.index(END)] if END in ids else ids for ids in found[:, 1:].tolist()]
         return outputs
@@ -80,7 +80,7 @@ def ctranslate2_system(model: Transformer, folder: Path, inter: int, intra: int)
         # One call with all sentences: the library sorts and cuts them itself, into batches of the same size.
         size = len(batches[0])
         tokens = [[str(number) for number in ids] for batch in batches for ids in batch]
-        longest = min(max(map(len, tokens)) + EXTRA, model.config.max_length - 1)
+        longest = min(max(map(len, tokens)) - 1 + EXTRA, model.config.max_length - 1)
         found = theirs.translate_batch(
             tokens, beam_size=BEAM, length_penalty=ALPHA, max_batch_size=size, max_decoding_length=longest
         )

@@ -95,6 +95,8 @@ def test_no_translation_is_longer_than_allowed_or_holds_special_tokens(decode):
         assert len(hypothesis.ids) <= min(int((row != 0).sum()) + 3, 9)
         assert not {0, 1, 2} & set(hypothesis.ids)
     assert max(len(h.ids) for h in decode(model, source, 50)) <= 9, "max_length counts, too"
+    ended = torch.cat([source[:, :2], torch.full_like(source[:, :1], 2)], dim=1)
+    assert max(len(h.ids) for h in decode(model, ended, 3)) == 5, "the end of the source is no word"
 
 
 @torch.inference_mode()

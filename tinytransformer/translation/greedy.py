@@ -73,9 +73,10 @@ def decode(model: Model, source: Tensor, choose: Callable[[Tensor], Tensor], ext
 
 
 def length_limits(model: Model, source: Tensor, extra: int) -> Tensor:
-    """How many tokens each translation may have before it must end: (B)."""
-    lengths = (source != model.config.pad_id).sum(-1) + extra
-    return lengths.clamp(max=model.config.max_length - 1)
+    """How many tokens each translation may have before it must end: (B). The end token counts on neither side."""
+    c = model.config
+    lengths = ((source != c.pad_id) & (source != c.end_id)).sum(-1) + extra
+    return lengths.clamp(max=c.max_length - 1)
 
 
 def only_allowed(model: Model, log_probabilities: Tensor, full: Tensor) -> Tensor:
