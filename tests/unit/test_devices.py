@@ -10,12 +10,54 @@ from support import COMBINATIONS, VOCAB, max_difference, random_ids, small_model
 
 from tinytransformer import silence_heads
 from tinytransformer.training import devices
-from tinytransformer.training.devices import PrecisionError, hardware, prepare_bfloat16, try_bfloat16
+from tinytransformer.training.devices import (
+    DeviceError,
+    PrecisionError,
+    choose_device,
+    hardware,
+    prepare_bfloat16,
+    try_bfloat16,
+    use_threads,
+)
 
 
 def loss_of(model, source, target):
     logits = model(source, target[:, :-1])
     return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0, label_smoothing=0.1)
+
+
+def test_the_fastest_device_is_chosen(monkeypatch):
+    for cuda, mps, expected in ((True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=cuda: there)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda there=mps: there)
+        assert choose_device().type == expected
+    assert choose_device("cpu") == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gpu", "device='gpu' is unknown: choose auto"),
+        ("xpu", "device='xpu' is unknown"),
+        ("cuda", "device='cuda' is not on this machine: choose auto"),
+        ("cpu:3", "device='cpu:3' is not on this machine"),
+    ],
+)
+def test_a_device_that_is_not_there(monkeypatch, name, message):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(DeviceError, match=message):
+        choose_device(name)
+
+
+def test_threads(monkeypatch):
+    used = []
+    monkeypatch.setattr(torch, "set_num_threads", used.append)
+    use_threads(None)
+    use_threads(3)
+    assert used == [3]
+    for count in (0, -1):
+        with pytest.raises(DeviceError, match=f"threads={count} must be at least 1"):
+            use_threads(count)
 
 
 @pytest.mark.parametrize("window", [None, 2])

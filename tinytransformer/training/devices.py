@@ -14,15 +14,36 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 _TRIAL = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
 
 
+class DeviceError(ValueError):
+    """This machine does not have what was asked for; the message says what to do."""
+
+
 class PrecisionError(RuntimeError):
     """The processor cannot compute in the precision that was asked for; the message says what to do."""
 
 
 def choose_device(name: str = "auto") -> torch.device:
     """The named device, or the fastest there is: CUDA, MPS, CPU."""
-    if name != "auto":
-        return torch.device(name)
-    return torch.device("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu")
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True, "meta": True}
+    if name == "auto":
+        return torch.device(next(kind for kind, usable in there.items() if usable))
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in there:
+        raise DeviceError(f"device={name!r} is unknown: choose auto (the fastest there is), cuda, mps or cpu")
+    if not there[device.type] or (device.index or 0) >= max(1, torch.cuda.device_count()):
+        raise DeviceError(f"device={name!r} is not on this machine: choose auto (the fastest there is) or cpu")
+    return device
+
+
+def use_threads(count: int | None) -> None:
+    """Compute with so many processor cores; None leaves it at all."""
+    if count is not None and count < 1:
+        raise DeviceError(f"threads={count} must be at least 1; leave it out for all cores")
+    if count is not None:
+        torch.set_num_threads(count)
 
 
 def hardware(processes: int = 1) -> str:
