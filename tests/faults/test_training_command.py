@@ -55,6 +55,19 @@ def test_processes_that_share_a_step_give_the_losses_of_one(tmp_path):
 
 
 @needs_two_cores
+def test_processes_divide_what_models_make_of_the_text(tmp_path):
+    models = ["--back", "microworld-en-de", "--forth", "microworld-en-de", "--copies", 1, "--steps", 8]
+    one = run([], "--folder", tmp_path / "one", "--accumulate", 2, *models)
+    two = run([], "--folder", tmp_path / "two", *SHARED, *models)
+    assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
+    made = [{path.name: json.loads(path.read_text())["texts"] for path in (tmp_path / folder).glob("made-*.json")}
+            for folder in ("one", "two")]  # fmt: skip
+    assert made[0] == made[1]
+    assert sorted(made[0]) == ["made-back-0.json", "made-forth.json"]
+    assert max(abs(a - b) for a, b in zip(losses(tmp_path / "one"), losses(tmp_path / "two"), strict=True)) <= 1e-4
+
+
+@needs_two_cores
 def test_ctrl_c_saves_in_all_processes(tmp_path):
     command = [sys.executable, "-m", "tinytransformer", "train", *TINY, "--folder", tmp_path, "--steps", 10**6, *SHARED]
     running = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -83,6 +96,26 @@ def test_processes_stop_together_when_the_time_is_over(tmp_path):
     done = run(TORCHRUN, "--folder", tmp_path, "--steps", 10**6, "--minutes", 0.02)
     assert done.returncode == 0, done.stderr
     assert 0 < latest(tmp_path).step < 10**6
+
+
+def test_a_disk_that_fills_up_leaves_the_last_checkpoint_and_the_run_goes_on(tmp_path):
+    assert run([], "--folder", tmp_path, "--falls", "root", "--steps", 5).returncode == 0
+    before = latest(tmp_path)
+    assert before.step == 5
+
+    def small_files_only():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+    full = run([], "--folder", tmp_path, "--falls", "root", preexec_fn=small_files_only)
+    assert full.returncode == 2
+    assert "step-00000010 could not be written" in full.stderr
+    assert "what was saved before is untouched" in full.stderr
+    after = latest(tmp_path)
+    assert after.step == 5
+    assert all(torch.equal(tensor, before.weights[name]) for name, tensor in after.weights.items())
+    assert run([], "--folder", tmp_path, "--falls", "root").returncode == 0
+    assert latest(tmp_path).step == 20
 
 
 def test_a_full_disk_stops_cleanly_and_the_run_goes_on_afterwards(tmp_path):

@@ -36,7 +36,9 @@ ORDER = {
         "language_model",
         "processes",
     ],
-    "translation": "greedy beam_search refinement parallel translator evaluation bracketing card".split(),
+    "translation": (
+        "greedy beam_search refinement parallel translator evaluation bracketing diversification card"
+    ).split(),
     "translation.exchange": (
         "formats marian marian_import ctranslate onnx_graph onnx_int8 onnx_export onnx_model"
     ).split(),

@@ -1,6 +1,7 @@
 """A recipe is the whole run: it builds what it says, is stored with the run, and is not changed on the way."""
 
 import os
+import shlex
 from dataclasses import asdict, replace
 
 import pytest
@@ -141,9 +142,10 @@ def test_the_card_names_a_command_that_gives_the_recipe_again():
     from tinytransformer.commands.train import chosen_recipe
 
     changed = replace(RECIPES["multi30k"], dropout=0.3, bf16=True, norm="post", seed=4)
-    for recipe in (*RECIPES.values(), changed, SMALL):
-        command = command_of(recipe)
-        options = build_parser("train").parse_args(command.removeprefix("python -m tinytransformer ").split())
+    without = replace(RECIPES["multi30k-diverse"], forth="", start="my models/first")
+    for recipe in (*RECIPES.values(), changed, without, SMALL):
+        words = shlex.split(command_of(recipe))
+        options = build_parser("train").parse_args(words[words.index("train") :])
         assert asdict(chosen_recipe(options)) == asdict(recipe)
     assert command_of(RECIPES["multi30k"]) == "python -m tinytransformer train --recipe multi30k --folder runs/multi30k"
 

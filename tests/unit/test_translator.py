@@ -103,8 +103,8 @@ def test_empty_lines_stay_empty(translator):
 
 def test_a_sentence_longer_than_the_model_takes_is_named(translator):
     text = "the " * 80
-    with pytest.raises(TranslationError, match=r"sentence 2 has \d+ tokens, and the model takes 59: divide it"):
-        translator(["A dog.", text])
+    with pytest.raises(TranslationError, match=r"^text 2: a sentence has \d+ tokens, and the model takes 59: divide"):
+        translator(["A dog. A dog.", f"A dog. {text}", "A dog."])
 
 
 def test_sampling_repeats_with_its_generator(translator):

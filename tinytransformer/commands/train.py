@@ -4,13 +4,13 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
-import torch
 from tqdm import tqdm
 
 from tinytransformer.experiments.plan import described, make_plan, two_steps
@@ -18,14 +18,15 @@ from tinytransformer.inspection import plots
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training import recipe as recipes
-from tinytransformer.training.checkpoints import rewrite_card
-from tinytransformer.training.devices import choose_device
+from tinytransformer.training.checkpoints import find_model, rewrite_card
+from tinytransformer.training.devices import choose_device, use_threads
 from tinytransformer.training.interrupts import Stopped
 from tinytransformer.training.loop import Progress, train
-from tinytransformer.training.processes import can_share, first_alone, joined, sharing, start
+from tinytransformer.training.processes import can_share, divided, first_alone, joined, sharing, start, started_here
 from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError
 from tinytransformer.translation.bracketing import PARSING
-from tinytransformer.translation.card import finished_model, with_score
+from tinytransformer.translation.card import finished_model, versions_of, with_score
+from tinytransformer.translation.diversification import diversified, make
 from tinytransformer.translation.evaluation import perplexity, score
 from tinytransformer.translation.translator import Decoding, Translator
 
@@ -91,8 +92,7 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
 
 
 def run(options: argparse.Namespace) -> None:
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    use_threads(options.threads)
     recipe = chosen_recipe(options)
     if options.dry_run:
         _rehearse(options, recipe)
@@ -101,25 +101,32 @@ def run(options: argparse.Namespace) -> None:
         raise SystemExit(start(recipe.processes, options.arguments))
     with joined(options.device) as first:
         say = print_aside if first else (lambda text: None)
-        whole, tokenizer = _text(recipe, options, first)
-        corpus = recipes.fitting(recipe, tokenizer, whole)
-        valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
-        batches = recipes.training_batches(recipe, tokenizer, corpus)
-        say(_described(corpus, len(whole) - len(corpus)))
-        model = recipes.initial_model(recipe).to(choose_device(options.device))
-        say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
-        settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
-        settings = replace(settings, accumulate=max(1, recipe.accumulate // sharing()))
-        validate = _validation(tokenizer, valid, _extra(recipe))
         try:
-            with _bar(first, recipe.steps) as report:
-                progress = train(model, batches, settings, options.folder, validate, report)
+            _train(options, recipe, first, say)
         except KeyboardInterrupt as stop:
             how = "Stopped and saved" if isinstance(stop, Stopped) else "Stopped at once, after the last checkpoint"
             say(f"\n{how}. To go on: {command_line()}")
             raise SystemExit(130) from None
-        if first:
-            _finish(options, recipe, progress, valid)
+
+
+def _train(options: argparse.Namespace, recipe: Recipe, first: bool, say: Callable[[str], None]) -> None:
+    """From text to a model folder; the first of several processes speaks."""
+    whole, tokenizer = _text(recipe, options, first)
+    whole = _with_versions(recipe, options, whole, say)
+    corpus = recipes.fitting(recipe, tokenizer, whole)
+    valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
+    batches = recipes.training_batches(recipe, tokenizer, corpus)
+    say(_described(corpus, len(whole) - len(corpus)))
+    model = recipes.initial_model(recipe).to(choose_device(options.device))
+    say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
+    settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
+    settings = replace(settings, accumulate=max(1, recipe.accumulate // sharing()))
+    with _bar(first, recipe.steps) as report:
+        progress = train(
+            model, batches, settings, options.folder, _validation(tokenizer, valid, _extra(recipe)), report
+        )
+    if first:
+        _finish(options, recipe, progress, valid)
 
 
 def _rehearse(options: argparse.Namespace, recipe: Recipe) -> None:
@@ -149,6 +156,20 @@ def _text(recipe: Recipe, options: argparse.Namespace, first: bool) -> tuple[Par
     with first_alone(first):
         whole = made or recipes.training_corpus(recipe, options.data)
         return whole, recipes.tokenizer_for(recipe, whole, options.folder)
+
+
+def _with_versions(recipe: Recipe, options: argparse.Namespace, corpus: ParallelCorpus, say) -> ParallelCorpus:
+    """The corpus and what the recipe's models make of it, if it names any. Processes divide the work."""
+    versions = versions_of(recipe)
+    if not versions:
+        return corpus
+    for version in versions:
+        find_model(version.model)  # one that is missing is named now, not after minutes of work for another
+    say(f"{_described(corpus, 0)}; {len(versions)} versions of it are made by models, unless they are there")
+    with divided(versions) as mine:
+        for version in mine:
+            make(version, corpus, options.folder, lambda name: Translator.load(name, options.device))
+    return diversified(corpus, versions, options.folder)
 
 
 def _described(corpus: ParallelCorpus, too_long: int) -> str:
@@ -200,8 +221,11 @@ def print_aside(text: str) -> None:
 
 
 def command_line() -> str:
-    """This very command, as one would type it."""
-    return shlex.join(["python", "-m", "tinytransformer", *sys.argv[1:]])
+    """This very command, as one would type it; under torchrun with as many processes."""
+    launcher = ["python"]
+    if "RANK" in os.environ and not started_here():
+        launcher = ["torchrun", f"--nproc-per-node={os.environ.get('LOCAL_WORLD_SIZE', '1')}"]
+    return shlex.join([*launcher, "-m", "tinytransformer", *sys.argv[1:]])
 
 
 def _finish(options: argparse.Namespace, recipe: Recipe, progress: Progress, valid: ParallelCorpus) -> None:

@@ -5,6 +5,7 @@ products are too small to be divided.
 """
 
 import contextlib
+import datetime
 import os
 import signal
 import socket
@@ -13,13 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO
+from typing import IO, TypeVar
 
 import torch
 import torch.distributed as dist
 
 from tinytransformer.training.devices import choose_device
 
+Item = TypeVar("Item")
 STOPPED = 130  # the exit code after Ctrl-C
 SHARED = "TINYTRANSFORMER_SHARED"  # set for processes that were started here, and share the batches of a step
 
@@ -28,6 +30,11 @@ def can_share(processes: int, device: str) -> bool:
     """Whether so many processes are worth starting: on a CPU with as many cores, and nobody has started several yet."""
     on_cpu = choose_device(device).type == "cpu"
     return processes > 1 and "RANK" not in os.environ and on_cpu and (os.cpu_count() or 1) >= processes
+
+
+def started_here() -> bool:
+    """Whether this process is one that `start` has started, and not torchrun."""
+    return SHARED in os.environ
 
 
 def sharing() -> int:
@@ -93,7 +100,8 @@ def joined(device: str) -> Iterator[bool]:
     on_gpu = choose_device(device).type == "cuda"
     if on_gpu:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl" if on_gpu else "gloo")
+    # Long enough for the first process to download, and for each to make its share of a large text.
+    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=datetime.timedelta(days=1))
     try:
         yield dist.get_rank() == 0
     finally:
@@ -108,3 +116,13 @@ def first_alone(first: bool) -> Iterator[None]:
     yield
     if first and dist.is_initialized():
         dist.barrier()
+
+
+@contextlib.contextmanager
+def divided(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """This process's share of some work; what comes after it waits until all have done theirs."""
+    if not dist.is_initialized():
+        yield items
+        return
+    yield items[dist.get_rank() :: dist.get_world_size()]
+    dist.barrier()

@@ -1,6 +1,8 @@
 """Model cards: what a model was made of, by which command, how good it is, and on which terms it may be used."""
 
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tinytransformer.training.checkpoints import (
     save_model,
 )
 from tinytransformer.training.recipe import RECIPES, TREES, Recipe
+from tinytransformer.translation.diversification import Version, seconds_of, versions
 from tinytransformer.translation.evaluation import Scores
 from tinytransformer.translation.translator import Translator
 
@@ -44,12 +47,21 @@ def finished_model(recipe: Recipe, run: Path, last: int, goal: Path) -> tuple[Tr
     model = build_model(recipe.config())
     model.load_state_dict(average_of(used))
     tokenizer = Tokenizer.load(run)
-    save_model(goal, model, tokenizer, model_card(recipe, Checkpoint.load(used[-1]), len(used)))
+    made_in = seconds_of(versions_of(recipe), run)
+    save_model(goal, model, tokenizer, model_card(recipe, Checkpoint.load(used[-1]), len(used), made_in))
     return Translator.load(goal), used
 
 
-def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
-    """The card of a model that the loop has trained, with an empty table of scores."""
+def versions_of(recipe: Recipe) -> list[Version]:
+    """The versions of its text that models make for a recipe."""
+    return versions(recipe.back, recipe.forth, recipe.copies, recipe.seed)
+
+
+def model_card(recipe: Recipe, last: Checkpoint, averaged: int, made_in: float = 0.0) -> str:
+    """The card of a model that the loop has trained, with an empty table of scores.
+
+    ``made_in`` is how many seconds other models took for their versions of the training text.
+    """
     c = recipe.config()
     seconds, hardware = last.state["seconds"], last.state.get("hardware", "unknown hardware")
     return (
@@ -58,11 +70,21 @@ def model_card(recipe: Recipe, last: Checkpoint, averaged: int) -> str:
         "weights in half precision (fp16).\n\n"
         f"## Made by\n\n```sh\n{command_of(recipe)}\n```\n\n"
         f"{last.step:,} steps in {seconds / 60:.1f} minutes on {hardware}; then the last {averaged} checkpoints were "
-        f"averaged. The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
-        f"{_before(recipe.start) if recipe.start else ''}"
-        f"{_ON_A_GPU if recipe.corpus == 'multi30k' else ''}"
+        f"averaged. {_made(recipe, made_in)}The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
+        f"{_before([name for name in (recipe.start, recipe.back, recipe.forth) if name])}"
+        f"{_ON_A_GPU if (recipe.corpus, recipe.source, recipe.target) == ('multi30k', 'en', 'de') else ''}"
         f"## Scores\n\n{SCORES}\n"
         f"## Terms\n\n{_TERMS[recipe.corpus]}\n"
+    )
+
+
+def _made(recipe: Recipe, seconds: float) -> str:
+    """What models added to the training text, and how long that took."""
+    versions = versions_of(recipe)
+    if not versions:
+        return ""
+    return (
+        f"Before that, models made {len(versions)} versions of the training text in {seconds / 60:.1f} minutes in all. "
     )
 
 
@@ -78,11 +100,17 @@ def _described(c: Config) -> str:
     return f"An {words}, {c.num_layers} + {c.num_layers} layers, d_model {c.d_model}{windows}"
 
 
-def _before(start: str) -> str:
-    """How the model was made that this one started from, out of its own card."""
-    card = (find_model(start) / CARD).read_text(encoding="utf-8")
-    made = re.search(r"^## Made by\n\n(.*?)(?=^## |\Z)", card, flags=re.DOTALL | re.MULTILINE)
-    return f"### Before that, `{start}` was made by\n\n" + (made[1] if made else "its card does not say how.\n\n")
+def _before(names: Sequence[str]) -> str:
+    """How the models were made that this one was made with, and those that they were made with, out of their cards."""
+    found: dict[str, str] = {}
+    for name in names:
+        card = (find_model(name) / CARD).read_text(encoding="utf-8")
+        made = re.search(r"^## Made by\n\n(.*?)(?=^## |\Z)", card, flags=re.DOTALL | re.MULTILINE)
+        own, *earlier = re.split(r"^### Before that, `([^`]*)` was made by\n\n", made[1] if made else "", flags=re.M)
+        found.setdefault(name, own or "its card does not say how.\n\n")
+        for other, how in zip(earlier[::2], earlier[1::2], strict=True):
+            found.setdefault(other, how)
+    return "".join(f"### Before that, `{name}` was made by\n\n{how}" for name, how in found.items())
 
 
 def command_of(recipe: Recipe) -> str:
@@ -100,7 +128,7 @@ def command_of(recipe: Recipe) -> str:
 def _option(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no-{name}"
-    return f"--{name} {value}"
+    return f"--{name} {shlex.quote(str(value))}"
 
 
 def score_row(name: str, scores: Scores) -> str:

@@ -26,7 +26,11 @@ _NO_END = re.compile(r"(?:^|[\s(])(?:[A-ZÄÖÜ]|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|etc|
 
 
 class TranslationError(ValueError):
-    """A text cannot be translated; the message says why and what to do."""
+    """A text cannot be translated; the message says why and what to do, ``number`` which of the given texts it is."""
+
+    def __init__(self, reason: str, number: int | None = None):
+        super().__init__(reason if number is None else f"text {number}: {reason}")
+        self.reason, self.number = reason, number
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,17 @@ class Translator:
         decoding = decoding or Decoding(beam, alpha)
         texts = [text] if isinstance(text, str) else list(text)
         pieces = [split_sentences(one) if split else [(one, "")] for one in texts]
-        done = iter(self._sentences([sentence for one in pieces for sentence, _ in one], decoding, attention))
+        sentences = [sentence for one in pieces for sentence, _ in one]
+        numbers = [number for number, one in enumerate(pieces, start=1) for _ in one]
+        encoded = [self._encode(number, sentence) for number, sentence in zip(numbers, sentences, strict=True)]
+        done = iter(self._sentences(sentences, encoded, decoding, attention))
         found = [_joined(one, [(next(done), gap) for _, gap in gaps]) for one, gaps in zip(texts, pieces, strict=True)]
         return found[0] if isinstance(text, str) else found
 
-    def _sentences(self, sentences: Sequence[str], decoding: Decoding, attention: bool) -> list[Translation]:
+    def _sentences(
+        self, sentences: Sequence[str], encoded: Sequence[list[int]], decoding: Decoding, attention: bool
+    ) -> list[Translation]:
         """Sentences of similar length are translated together; the results come in the given order."""
-        encoded = [self._encode(number, sentence) for number, sentence in enumerate(sentences, start=1)]
         found: list[Translation | None] = [None] * len(sentences)
         order = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i]))
         batches = [order[first : first + AT_ONCE] for first in range(0, len(order), AT_ONCE)]
@@ -131,8 +139,9 @@ class Translator:
         ids = self.tokenizer.encode(sentence)
         if len(ids) + 1 > self.model.config.max_length:
             raise TranslationError(
-                f"sentence {number} has {len(ids)} tokens, and the model takes {self.model.config.max_length - 1}: "
-                f"divide it ({sentence[:40]!r} …)"
+                f"a sentence has {len(ids)} tokens, and the model takes {self.model.config.max_length - 1}: "
+                f"divide it ({sentence[:40]!r} …)",
+                number,
             )
         return ids
 
@@ -143,6 +152,10 @@ class Translator:
         return Translation(
             sentence, text, best.score, best.log_probability, tuple(source), tuple(target), records, ids=tuple(best.ids)
         )
+
+    def takes(self, text: str) -> bool:
+        """Whether the model can read this text as one sentence."""
+        return len(self.tokenizer.encode(text)) < self.model.config.max_length
 
     def silence(self, heads: Mapping[tuple[str, int], Iterable[int]]) -> AbstractContextManager[None]:
         """``with translator.silence({("cross", 0): [1]}):`` translates without these heads; see `silence_heads`."""
