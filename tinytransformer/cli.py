@@ -34,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader (such as head) has seen enough. Python would complain once more when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        parser.exit(130, "\nStopped; nothing is half-written.\n")
     except (ValueError, OSError, RuntimeError) as error:
         if type(error) in (RuntimeError, KeyError):
             raise  # not one of ours: a fault of the program, whose traceback is wanted

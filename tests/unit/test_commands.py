@@ -1,7 +1,9 @@
 """The commands as a user types them: from text to a model, its translations and its scores."""
 
+import contextlib
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +24,21 @@ TINY = (
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "tiny"
-    assert main(["train", "--folder", str(folder), *TINY]) == 0
+    printed, aside = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(aside):
+        assert main(["train", "--folder", str(folder), *TINY]) == 0
+    (folder / "printed.txt").write_text(printed.getvalue(), encoding="utf-8")
+    (folder / "aside.txt").write_text(aside.getvalue(), encoding="utf-8")
     return folder
+
+
+def test_training_shows_its_progress_and_what_it_has_learned(run):
+    printed, aside = ((run / name).read_text(encoding="utf-8") for name in ("printed.txt", "aside.txt"))
+    assert re.search(r"BLEU \d+\.\d\d \(nrefs:1\|case:mixed", printed)
+    assert printed.count("\n  -> ") == 5
+    assert "attention.png" in printed
+    assert re.search(r"30/30 \[.*<00:00.*loss=\d+\.\d+, rate=\d\.\de-\d+, tokens=[\d,]+/s", aside)
+    assert "step 15: valid BLEU" in aside
 
 
 def refused(arguments, message, capsys):
@@ -131,7 +146,16 @@ def test_translate_refuses_what_it_cannot_read(run, capsys, monkeypatch):
     refused(["translate", "--model", "nobody", "x"], "there is no model 'nobody'", capsys)
     refused(["translate", "--model", run, "x"], "is not a model folder: it has no model.safetensors", capsys)
     refused([*model, "--beam", "0", "x"], "beam=0 must be at least 1", capsys)
-    refused([*model, "the " * 300], "and the model takes 255: divide it", capsys)
+    refused([*model, "the " * 300], "line 1: a sentence has", capsys)
+    refused([*model, "--device", "gpu", "x"], "device='gpu' is unknown: choose auto", capsys)
+    refused([*model, "--threads", "0", "x"], "threads=0 must be at least 1", capsys)
+    with pytest.raises(SystemExit):
+        main(
+            [*map(str, model), "The dog sleeps. The dog sleeps.", f"The dog sleeps. {'the ' * 300}", "The dog sleeps."]
+        )
+    told = capsys.readouterr()
+    assert re.search(r"line 2: a sentence has 3\d\d tokens, and the model takes 255: divide it", told.err)
+    assert told.out.count("\n") == 1, "what stands before it is translated"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"good\nb\xff\n")))
     refused(model, "standard input, line 2 is not UTF-8", capsys)
 
@@ -159,6 +183,57 @@ def test_evaluate_equals_sacrebleus_command_on_the_same_files(run, tmp_path, cap
     assert found["bleu"] == pytest.approx(bleu["score"], abs=1e-6)
     assert found["signature"] == bleu["signature"]
     assert found["chrf"] == pytest.approx(chrf["score"], abs=1e-6)
+
+
+def test_evaluate_refuses_before_it_works(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tinytransformer.translation.translator.Translator.__call__", None)  # nothing is translated
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text("a dog\na cat\n", encoding="utf-8")
+    reference.write_text("ein Hund\n" + "Katze " * 200 + "\n", encoding="utf-8")
+    files = ["evaluate", "--model", run / "model", "--source", source, "--reference", reference]
+    refused(files, "line 2 of the reference has", capsys)
+    refused([*files, "--output", tmp_path / "nowhere" / "x"], "there is no folder", capsys)
+    refused([*files, "--corpus", "microworld"], "--corpus microworld has its own text: leave out --source", capsys)
+
+
+def test_scores_are_printed_although_the_output_cannot_be_written(run, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(
+            [
+                "evaluate",
+                "--model",
+                str(run / "model"),
+                "--corpus",
+                "microworld",
+                "--count",
+                "3",
+                "--output",
+                str(tmp_path),
+            ]
+        )
+    assert "bleu" in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_any_command_without_a_traceback(monkeypatch, capsys):
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tinytransformer.commands.download.run", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main(["download", "multi30k"])
+    assert ended.value.code == 130
+    assert "Stopped" in capsys.readouterr().err
+
+
+def test_under_torchrun_the_way_to_go_on_has_as_many_processes(monkeypatch):
+    from tinytransformer.commands.train import command_line
+
+    monkeypatch.setattr(sys, "argv", ["x", "train", "--folder", "somewhere"])
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert command_line() == "torchrun --nproc-per-node=4 -m tinytransformer train --folder somewhere"
+    monkeypatch.setenv("TINYTRANSFORMER_SHARED", "4")  # started by the command itself
+    assert command_line() == "python -m tinytransformer train --folder somewhere"
 
 
 def test_evaluate_on_the_microworld_and_into_the_card(run, capsys):

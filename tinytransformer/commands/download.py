@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    languages = options.languages.split(",")
+    languages = [name.strip() for name in options.languages.split(",")]
     unknown = [name for name in languages if name not in MULTI30K_LANGUAGES]
     if unknown:
         raise CorpusError(f"Multi30k has no {unknown[0]!r}: choose from {', '.join(MULTI30K_LANGUAGES)}")

@@ -52,6 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    if options.output and not options.output.parent.is_dir():
+        raise CorpusError(f"--output {options.output}: there is no folder {options.output.parent}")
     if options.corpus in TREES:
         _parse(options)
         return
@@ -59,12 +61,12 @@ def run(options: argparse.Namespace) -> None:
     if (options.beam, options.alpha) != (Decoding.beam, Decoding.alpha):
         name = f"{name}, beam {options.beam}, α = {options.alpha:g}"
     translator = load(options)
+    pairs = _encoded(translator, sources, references)
     start = time.perf_counter()
     translations = translator(sources, options.beam, options.alpha, split=False)
     seconds = time.perf_counter() - start
     texts = [one.text for one in translations]
     scores = score(texts, references)
-    pairs = [tuple(map(translator.tokenizer.encode, pair)) for pair in zip(sources, references, strict=True)]
     found = {
         "model": str(options.model),
         "text": name,
@@ -76,11 +78,30 @@ def run(options: argparse.Namespace) -> None:
     }
     if examples:
         found.update(microworld_scores(translator, examples, texts))
-    if options.output:
-        options.output.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    _report(found, options, texts)
     if options.add_to_card:
         rewrite_card(find_model(options.model), lambda card: with_score(card, name, scores))
-    print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(_lines(found)))
+
+
+def _report(found: dict, options: argparse.Namespace, written: list[str]) -> None:
+    """Print the scores first: they are not lost where the output cannot be written."""
+    print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(_lines(found)), flush=True)
+    if options.output:
+        options.output.write_text("".join(f"{one}\n" for one in written), encoding="utf-8")
+
+
+def _encoded(translator: Translator, sources: list[str], references: list[str]) -> list[tuple[list[int], list[int]]]:
+    """The ids of both sides; a line that is too long is named before anything is translated."""
+    pairs = [tuple(map(translator.tokenizer.encode, pair)) for pair in zip(sources, references, strict=True)]
+    longest = translator.model.config.max_length - 1
+    for line, ids in enumerate(pairs, start=1):
+        for side, length in zip(("source", "reference"), map(len, ids), strict=True):
+            if length > longest:
+                raise CorpusError(
+                    f"line {line} of the {side} has {length} tokens, and the model takes {longest}: divide it, or "
+                    "leave the pair out"
+                )
+    return pairs
 
 
 def _perplexity(translator: Translator, pairs: list[tuple[list[int], list[int]]]) -> float:
@@ -103,6 +124,8 @@ def _text(options: argparse.Namespace) -> tuple[str, list[str], list[str], list[
                 "be translations of each other, line by line"
             )
         return options.source.name, sources, references, []
+    if options.source or options.reference:
+        raise CorpusError(f"--corpus {options.corpus} has its own text: leave out --source and --reference")
     languages = options.pair.split("-")
     if len(languages) != 2:
         raise CorpusError(f"--pair {options.pair!r} is not a pair of languages: write en-de, de-en, en-fr or fr-en")
@@ -145,9 +168,7 @@ def _parse(options: argparse.Namespace) -> None:
         "alpha": options.alpha,
         "seconds": seconds,
     }
-    if options.output:
-        options.output.write_text("".join(f"{one.tree}\n" for one in parses), encoding="utf-8")
-    print(json.dumps(found, ensure_ascii=False) if options.json else "\n".join(_lines(found)))
+    _report(found, options, [str(one.tree) for one in parses])
 
 
 def _lines(found: dict) -> list[str]:

@@ -11,6 +11,7 @@ import torch
 
 from tinytransformer.text.corpus import decoded
 from tinytransformer.training.checkpoints import shipped_models
+from tinytransformer.training.devices import use_threads
 from tinytransformer.translation.exchange.onnx_export import ENCODER
 from tinytransformer.translation.exchange.onnx_model import onnx_translator
 from tinytransformer.translation.translator import Decoding, Translation, TranslationError, Translator
@@ -57,8 +58,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def load(options: argparse.Namespace) -> Translator:
     """The translator that the options name: one of ours, or one that was exported to ONNX."""
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    use_threads(options.threads)
     if (Path(options.model) / ENCODER).is_file():
         return onnx_translator(options.model)
     return Translator.load(options.model, options.device)
@@ -66,7 +66,7 @@ def load(options: argparse.Namespace) -> Translator:
 
 def run(options: argparse.Namespace) -> None:
     translator = load(options)
-    generator = torch.Generator().manual_seed(options.seed) if options.sample else None
+    generator = torch.Generator(translator.device).manual_seed(options.seed) if options.sample else None
     decoding = Decoding(options.beam, options.alpha, options.extra, temperature=options.sample, generator=generator)
     lines = iter(options.text) if options.text else decoded(sys.stdin.buffer, "standard input")
     # A person who types wants each answer at once; from a pipe, many lines together are faster.
@@ -74,10 +74,12 @@ def run(options: argparse.Namespace) -> None:
     first = 1
     while chunk := list(itertools.islice(lines, at_once)):
         try:
-            found = translator(chunk, decoding=decoding)
+            _print(translator(chunk, decoding=decoding), options.json)
         except TranslationError as error:
-            raise TranslationError(f"lines {first} to {first + len(chunk) - 1}: {error}") from None
-        _print(found, options.json)
+            if error.number is None:
+                raise
+            _print(translator(chunk[: error.number - 1], decoding=decoding), options.json)
+            raise TranslationError(f"line {first + error.number - 1}: {error.reason}") from None
         first += len(chunk)
 
 
