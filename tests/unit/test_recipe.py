@@ -185,3 +185,12 @@ def test_processes_are_started_only_where_they_help(monkeypatch):
     assert not can_share(2, "meta")
     monkeypatch.setenv("RANK", "0")
     assert not can_share(2, "cpu")
+
+
+def test_encoded_pairs_are_the_tokenizers_ids_at_four_bytes_each(tmp_path):
+    corpus = training_corpus(SMALL)
+    tokenizer = tokenizer_for(SMALL, corpus, tmp_path)
+    pairs = encode(tokenizer, corpus)
+    assert [list(source) for source, _ in pairs] == [tokenizer.encode(text) for text in corpus.source]
+    assert [list(target) for _, target in pairs] == [tokenizer.encode(text) for text in corpus.target]
+    assert {side.itemsize for pair in pairs for side in pair} == {4}

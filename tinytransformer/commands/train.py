@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from tinytransformer.experiments.plan import described, make_plan, two_steps
 from tinytransformer.inspection import plots
+from tinytransformer.text.batching import TokenBatches
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training import recipe as recipes
@@ -111,12 +112,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _train(options: argparse.Namespace, recipe: Recipe, first: bool, say: Callable[[str], None]) -> None:
     """From text to a model folder; the first of several processes speaks."""
-    whole, tokenizer = _text(recipe, options, first)
-    whole = _with_versions(recipe, options, whole, say)
-    corpus = recipes.fitting(recipe, tokenizer, whole)
+    tokenizer, batches = _prepared(recipe, options, first, say)
     valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
-    batches = recipes.training_batches(recipe, tokenizer, corpus)
-    say(_described(corpus, len(whole) - len(corpus)))
     model = recipes.initial_model(recipe).to(choose_device(options.device))
     say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
     settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
@@ -127,6 +124,15 @@ def _train(options: argparse.Namespace, recipe: Recipe, first: bool, say: Callab
         )
     if first:
         _finish(options, recipe, progress, valid)
+
+
+def _prepared(recipe: Recipe, options: argparse.Namespace, first: bool, say) -> tuple[Tokenizer, TokenBatches]:
+    """What is read to train. The text itself is not kept: every process would hold it to the end."""
+    whole, tokenizer = _text(recipe, options, first)
+    whole = _with_versions(recipe, options, whole, say)
+    corpus = recipes.fitting(recipe, tokenizer, whole)
+    say(_described(corpus, len(whole) - len(corpus)))
+    return tokenizer, recipes.training_batches(recipe, tokenizer, corpus)
 
 
 def _rehearse(options: argparse.Namespace, recipe: Recipe) -> None:

@@ -5,6 +5,7 @@ follows. `RECIPES` holds those that made the shipped models. The command line of
 """
 
 import json
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -262,8 +263,9 @@ def _learned(recipe: Recipe) -> tuple[Model, Tokenizer]:
 
 
 def encode(tokenizer: Tokenizer, corpus: ParallelCorpus) -> list[Encoded]:
-    """The ids of all pairs."""
-    return list(zip(map(tokenizer.encode, corpus.source), map(tokenizer.encode, corpus.target), strict=True))
+    """The ids of all pairs, as arrays: an id takes 4 bytes in one, and 36 in a list."""
+    sides = ((array("i", tokenizer.encode(text)) for text in side) for side in (corpus.source, corpus.target))
+    return list(zip(*sides, strict=True))
 
 
 def fitting(recipe: Recipe, tokenizer: Tokenizer, corpus: ParallelCorpus) -> ParallelCorpus:
