@@ -22,17 +22,18 @@ import torch
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.training.checkpoints import Checkpoint, average, checkpoints
 from tinytransformer.training.loop import train
-from tinytransformer.training.recipe import (
-    RECIPES,
-    Recipe,
+from tinytransformer.training.preparing import (
     initial_model,
     tokenizer_for,
     training_batches,
     training_corpus,
     validation_corpus,
 )
+from tinytransformer.training.recipe import Recipe
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation.evaluation import score
 from tinytransformer.translation.translator import Translator
 
@@ -65,13 +66,13 @@ VARIANTS = {
 }
 
 
-def trained(recipe: Recipe, run: Path, data: str | None) -> dict:
-    """Train and translate the validation split, unless that was done before."""
+def trained(recipe: Recipe, run: Path, data: str | None, corpus: ParallelCorpus | None = None) -> dict:
+    """Train, on the recipe's own text or another, and translate the validation split, unless that was done before."""
     result = run / "result.json"
     if result.exists():
         return json.loads(result.read_text(encoding="utf-8"))
     recipe.save(run)
-    corpus, valid = training_corpus(recipe, data), validation_corpus(recipe, data)
+    corpus, valid = corpus or training_corpus(recipe, data), validation_corpus(recipe, data)
     tokenizer = tokenizer_for(recipe, corpus, run)
     batches = training_batches(recipe, tokenizer, corpus)
     model = initial_model(recipe)
@@ -107,6 +108,14 @@ def table_row(name: str, row: dict, base: float) -> str:
     return f"| {name} | {scores} | {row['mean']:.2f} | {row['mean'] - base:+.2f} | {p_values} | {minutes} |"
 
 
+def print_table(rows: dict[str, dict]) -> None:
+    """The README's table."""
+    print("| variant | BLEU, seeds 1 · 2 · 3 | mean | against base | p, seed by seed | minutes |")
+    print("|---|---|--:|--:|---|--:|")
+    for name, row in rows.items():
+        print(table_row(name, row, rows["base"]["mean"]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="folder with Multi30k's files (or set TINYTRANSFORMER_DATA)")
@@ -134,10 +143,7 @@ def main() -> None:
         rows[f"base: {name}"] = compare(found["base"], found["base"], references, name, "averaged, beam 4")
     about = {"command": "python benchmarks/recipes.py", "base": asdict(BASE), "variants": VARIANTS, "seeds": SEEDS}
     RESULTS.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
-    print("| variant | BLEU, seeds 1 · 2 · 3 | mean | against base | p, seed by seed | minutes |")
-    print("|---|---|--:|--:|---|--:|")
-    for name, row in rows.items():
-        print(table_row(name, row, rows["base"]["mean"]))
+    print_table(rows)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ from tinytransformer.text.corpus import multi30k
 from tinytransformer.text.tokenizer import PAD, Tokenizer
 from tinytransformer.training.loop import train
 from tinytransformer.training.loss import batch_loss
-from tinytransformer.training.recipe import RECIPES, encode, tokenizer_for, training_batches, training_corpus
+from tinytransformer.training.preparing import encode, tokenizer_for, training_batches, training_corpus
+from tinytransformer.training.recipes import RECIPES
 
 RESULTS = Path(__file__).resolve().parent.parent / "data" / "results" / "training_speed.json"
 VOCABULARY, SMOOTHING = 8000, 0.1

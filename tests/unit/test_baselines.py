@@ -27,7 +27,8 @@ from tinytransformer.training.checkpoints import (
 )
 from tinytransformer.training.loop import TrainingError, train
 from tinytransformer.training.loss import batch_loss, smoothed_cross_entropy
-from tinytransformer.training.recipe import Recipe, RecipeError, initial_model
+from tinytransformer.training.preparing import initial_model
+from tinytransformer.training.recipe import Recipe, RecipeError
 from tinytransformer.translation.beam_search import beam_search
 from tinytransformer.translation.card import model_card
 from tinytransformer.translation.evaluation import alignment_errors, microworld_scores, perplexity

@@ -33,6 +33,8 @@ ORDER = {
         "interrupts",
         "loop",
         "recipe",
+        "recipes",
+        "preparing",
         "language_model",
         "processes",
     ],

@@ -13,7 +13,8 @@ from tinytransformer.experiments.costs import ASSUMED, GPUS, today, training_ope
 from tinytransformer.experiments.paper import TRAINING
 from tinytransformer.experiments.plan import bytes_for_backward, described, make_plan, saved_bytes, two_steps
 from tinytransformer.text.batching import collate
-from tinytransformer.training.recipe import RECIPES, RecipeError
+from tinytransformer.training.recipe import RecipeError
+from tinytransformer.training.recipes import RECIPES
 
 TINY = replace(
     RECIPES["wmt14-base"], vocab_size=50, d_model=16, d_ff=32, num_heads=2, num_layers=3, tokens=280, accumulate=2,

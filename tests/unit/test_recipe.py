@@ -7,13 +7,9 @@ from dataclasses import asdict, replace
 import pytest
 
 from tinytransformer.text.corpus import ParallelCorpus
-from tinytransformer.training import recipe as module
+from tinytransformer.training import preparing as module
 from tinytransformer.training.checkpoints import Checkpoint
-from tinytransformer.training.processes import can_share
-from tinytransformer.training.recipe import (
-    RECIPES,
-    Recipe,
-    RecipeError,
+from tinytransformer.training.preparing import (
     encode,
     fitting,
     own_text,
@@ -22,6 +18,9 @@ from tinytransformer.training.recipe import (
     training_corpus,
     validation_corpus,
 )
+from tinytransformer.training.processes import can_share
+from tinytransformer.training.recipe import Recipe, RecipeError
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation.card import command_of, model_card, with_score
 from tinytransformer.translation.evaluation import score
 

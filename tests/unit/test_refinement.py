@@ -15,7 +15,7 @@ from tinytransformer.experiments.runs import said
 from tinytransformer.inspection import practice_plots
 from tinytransformer.resources import data_folder
 from tinytransformer.text.batching import END, PAD, START, collate, pad
-from tinytransformer.training.recipe import RECIPES
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation import refinement
 from tinytransformer.translation.greedy import Hypothesis
 from tinytransformer.translation.refinement import (

@@ -7,7 +7,7 @@ import pytest
 
 from tinytransformer.experiments import __main__ as command
 from tinytransformer.experiments import runs, table2
-from tinytransformer.training.recipe import initial_model
+from tinytransformer.training.preparing import initial_model
 
 
 @pytest.fixture

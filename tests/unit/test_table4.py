@@ -12,7 +12,9 @@ from tinytransformer.resources import data_folder
 from tinytransformer.text.corpus import microworld_trees
 from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.text.trees import delinearise, linearise, tree_of
-from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError, training_corpus, validation_corpus
+from tinytransformer.training.preparing import training_corpus, validation_corpus
+from tinytransformer.training.recipe import Recipe, RecipeError
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation.bracketing import mismatches
 from tinytransformer.translation.translator import Translator
 

@@ -18,13 +18,14 @@ from tinytransformer.inspection import plots
 from tinytransformer.text.batching import TokenBatches
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.text.tokenizer import Tokenizer
-from tinytransformer.training import recipe as recipes
+from tinytransformer.training import preparing
 from tinytransformer.training.checkpoints import find_model, rewrite_card
 from tinytransformer.training.devices import choose_device, use_threads
 from tinytransformer.training.interrupts import Stopped
 from tinytransformer.training.loop import Progress, train
 from tinytransformer.training.processes import can_share, divided, first_alone, joined, sharing, start, started_here
-from tinytransformer.training.recipe import RECIPES, Recipe, RecipeError
+from tinytransformer.training.recipe import TREES, Recipe, RecipeError, has_recipe
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation.bracketing import PARSING
 from tinytransformer.translation.card import finished_model, versions_of, with_score
 from tinytransformer.translation.diversification import diversified, make
@@ -83,7 +84,7 @@ def _add_recipe_options(group) -> None:
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
     """The recipe of the run if there is one, else the named one, with whatever was said otherwise."""
     if options.recipe is None:
-        base = Recipe.load(options.folder) if recipes.has_recipe(options.folder) else RECIPES["microworld"]
+        base = Recipe.load(options.folder) if has_recipe(options.folder) else RECIPES["microworld"]
     elif options.recipe in RECIPES:
         base = RECIPES[options.recipe]
     else:
@@ -113,8 +114,8 @@ def run(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace, recipe: Recipe, first: bool, say: Callable[[str], None]) -> None:
     """From text to a model folder; the first of several processes speaks."""
     tokenizer, batches = _prepared(recipe, options, first, say)
-    valid = recipes.fitting(recipe, tokenizer, recipes.validation_corpus(recipe, options.data))
-    model = recipes.initial_model(recipe).to(choose_device(options.device))
+    valid = preparing.fitting(recipe, tokenizer, preparing.validation_corpus(recipe, options.data))
+    model = preparing.initial_model(recipe).to(choose_device(options.device))
     say(f"{sum(p.numel() for p in model.parameters()):,} parameters, on {next(model.parameters()).device}")
     settings = recipe.settings(minutes=options.minutes, recompute=options.recompute, compile=options.compile)
     settings = replace(settings, accumulate=max(1, recipe.accumulate // sharing()))
@@ -130,9 +131,9 @@ def _prepared(recipe: Recipe, options: argparse.Namespace, first: bool, say) -> 
     """What is read to train. The text itself is not kept: every process would hold it to the end."""
     whole, tokenizer = _text(recipe, options, first)
     whole = _with_versions(recipe, options, whole, say)
-    corpus = recipes.fitting(recipe, tokenizer, whole)
+    corpus = preparing.fitting(recipe, tokenizer, whole)
     say(_described(corpus, len(whole) - len(corpus)))
-    return tokenizer, recipes.training_batches(recipe, tokenizer, corpus)
+    return tokenizer, preparing.training_batches(recipe, tokenizer, corpus)
 
 
 def _rehearse(options: argparse.Namespace, recipe: Recipe) -> None:
@@ -158,10 +159,10 @@ def _text(recipe: Recipe, options: argparse.Namespace, first: bool) -> tuple[Par
     with first_alone(first):
         recipe.save(options.folder)
     # The microworld is not downloaded but made, which takes its time: so all make it at once.
-    made = recipes.training_corpus(recipe) if recipe.corpus in ("microworld", "trees") else None
+    made = preparing.training_corpus(recipe) if recipe.corpus in ("microworld", "trees") else None
     with first_alone(first):
-        whole = made or recipes.training_corpus(recipe, options.data)
-        return whole, recipes.tokenizer_for(recipe, whole, options.folder)
+        whole = made or preparing.training_corpus(recipe, options.data)
+        return whole, preparing.tokenizer_for(recipe, whole, options.folder)
 
 
 def _with_versions(recipe: Recipe, options: argparse.Namespace, corpus: ParallelCorpus, say) -> ParallelCorpus:
@@ -187,12 +188,12 @@ def _described(corpus: ParallelCorpus, too_long: int) -> str:
 
 def _extra(recipe: Recipe) -> int:
     """How many tokens an output may have more than its input, as in the paper."""
-    return PARSING.extra if recipe.corpus in recipes.TREES else Decoding.extra
+    return PARSING.extra if recipe.corpus in TREES else Decoding.extra
 
 
 def _validation(tokenizer, corpus, extra: int) -> Callable[..., Mapping[str, float]]:
     """What is looked at while training: BLEU of greedy translations, which also decides what is best, and the loss."""
-    pairs = recipes.encode(tokenizer, corpus)
+    pairs = preparing.encode(tokenizer, corpus)
 
     def validate(model) -> Mapping[str, float]:
         translations = Translator(model, tokenizer)(corpus.source, split=False, decoding=Decoding(beam=1, extra=extra))

@@ -26,7 +26,8 @@ from tinytransformer.experiments.runs import (
 )
 from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.text.microworld import Example, generate
-from tinytransformer.training.recipe import Recipe, initial_model, tokenizer_for, training_corpus
+from tinytransformer.training.preparing import initial_model, tokenizer_for, training_corpus
+from tinytransformer.training.recipe import Recipe
 from tinytransformer.translation.card import finished_model
 from tinytransformer.translation.evaluation import alignment_errors
 from tinytransformer.translation.translator import Translator

@@ -23,10 +23,11 @@ from tinytransformer.model.baselines import Model
 from tinytransformer.text.batching import pad
 from tinytransformer.text.microworld import Example, generate
 from tinytransformer.text.tokenizer import END, Tokenizer
-from tinytransformer.training import recipe as recipes
+from tinytransformer.training import preparing
 from tinytransformer.training.checkpoints import Checkpoint, average_of, checkpoints, find_model, load_model
 from tinytransformer.training.loop import train
-from tinytransformer.training.recipe import RECIPES, Recipe
+from tinytransformer.training.recipe import Recipe
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation.evaluation import score
 from tinytransformer.translation.greedy import Hypothesis
 from tinytransformer.translation.refinement import RefiningTransformer, drafts, left, refine, refinement_loss
@@ -55,9 +56,9 @@ def refining_model(folder: Path, recipe: Recipe) -> tuple[RefiningTransformer, T
     model = RefiningTransformer(recipe.config())
     done = checkpoints(folder)
     if not done or Checkpoint.load(done[-1]).step < recipe.steps:
-        corpus = recipes.training_corpus(recipe)
-        tokenizer = recipes.tokenizer_for(recipe, corpus, folder)
-        batches = recipes.training_batches(recipe, tokenizer, recipes.fitting(recipe, tokenizer, corpus))
+        corpus = preparing.training_corpus(recipe)
+        tokenizer = preparing.tokenizer_for(recipe, corpus, folder)
+        batches = preparing.training_batches(recipe, tokenizer, preparing.fitting(recipe, tokenizer, corpus))
         train(model, batches, recipe.settings(), folder, report=_report, loss=refinement_loss)
     model.load_state_dict(average_of(checkpoints(folder)[-recipe.keep :]))
     return model.eval(), Tokenizer.load(folder)

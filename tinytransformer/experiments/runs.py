@@ -21,7 +21,8 @@ from tinytransformer.text.corpus import ParallelCorpus
 from tinytransformer.text.tokenizer import Tokenizer
 from tinytransformer.training.checkpoints import average_of, checkpoints
 from tinytransformer.training.loop import Progress, TrainingError, train
-from tinytransformer.training.recipe import Recipe, encode, training_corpus
+from tinytransformer.training.preparing import encode, training_corpus
+from tinytransformer.training.recipe import Recipe
 from tinytransformer.translation.evaluation import perplexity, score
 from tinytransformer.translation.translator import Translator
 

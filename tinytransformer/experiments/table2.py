@@ -30,7 +30,8 @@ from tinytransformer.experiments.runs import (
 from tinytransformer.text.batching import TokenBatches
 from tinytransformer.text.corpus import microworld
 from tinytransformer.training.loss import batch_loss
-from tinytransformer.training.recipe import Recipe, encode, initial_model
+from tinytransformer.training.preparing import encode, initial_model
+from tinytransformer.training.recipe import Recipe
 
 COMMAND = "python -m tinytransformer.experiments table2"
 NOTE = (

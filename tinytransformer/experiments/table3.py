@@ -27,7 +27,8 @@ from tinytransformer.experiments.runs import (
 )
 from tinytransformer.experiments.variants import CHANGES
 from tinytransformer.model.transformer import Transformer
-from tinytransformer.training.recipe import Recipe, validation_corpus
+from tinytransformer.training.preparing import validation_corpus
+from tinytransformer.training.recipe import Recipe
 
 COMMAND = "python -m tinytransformer.experiments table3"
 SEEDS = (1, 2, 3)

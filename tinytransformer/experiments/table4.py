@@ -19,10 +19,11 @@ import torch
 from tinytransformer.experiments.runs import begun, parameters, said, versions, write
 from tinytransformer.text.corpus import microworld_trees
 from tinytransformer.text.trees import Parse, Tree
-from tinytransformer.training import recipe as recipes
+from tinytransformer.training import preparing
 from tinytransformer.training.checkpoints import Checkpoint, checkpoints
 from tinytransformer.training.loop import train
-from tinytransformer.training.recipe import RECIPES, Recipe
+from tinytransformer.training.recipe import Recipe
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation.bracketing import PARSING, bracketing, mismatches, parse
 from tinytransformer.translation.card import finished_model
 from tinytransformer.translation.translator import Decoding, Translator
@@ -55,16 +56,16 @@ def parser(folder: Path, recipe: Recipe) -> Translator:
     recipe.save(folder)
     done = checkpoints(folder)
     if not done or Checkpoint.load(done[-1]).step < recipe.steps:
-        corpus = recipes.training_corpus(recipe)
-        tokenizer = recipes.tokenizer_for(recipe, corpus, folder)
-        batches = recipes.training_batches(recipe, tokenizer, recipes.fitting(recipe, tokenizer, corpus))
+        corpus = preparing.training_corpus(recipe)
+        tokenizer = preparing.tokenizer_for(recipe, corpus, folder)
+        batches = preparing.training_batches(recipe, tokenizer, preparing.fitting(recipe, tokenizer, corpus))
         valid = microworld_trees("valid", 200, recipe.seed)
 
         def validate(model: torch.nn.Module) -> dict[str, float]:
             found = bracketing(valid, parse(Translator(model, tokenizer), [tree.words() for tree in valid], WAYS[-1]))
             return {"score": found.f1, "valid_exact": found.exact}
 
-        train(recipes.initial_model(recipe), batches, recipe.settings(), folder, validate, _report)
+        train(preparing.initial_model(recipe), batches, recipe.settings(), folder, validate, _report)
     return finished_model(recipe, folder, recipe.keep, folder / "model")[0]
 
 

@@ -17,7 +17,8 @@ from tinytransformer.training.checkpoints import (
     find_model,
     save_model,
 )
-from tinytransformer.training.recipe import RECIPES, TREES, Recipe
+from tinytransformer.training.recipe import TREES, Recipe
+from tinytransformer.training.recipes import RECIPES
 from tinytransformer.translation.diversification import Version, seconds_of, versions
 from tinytransformer.translation.evaluation import Scores
 from tinytransformer.translation.translator import Translator
