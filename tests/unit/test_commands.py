@@ -277,45 +277,6 @@ def test_average_writes_a_model(run, tmp_path, capsys):
     assert not (tmp_path / "none").exists()
 
 
-@pytest.fixture(scope="module")
-def branches(run, tmp_path_factory) -> list[Path]:
-    """Two runs that go on from one model, and two that do not belong to them."""
-    folder = tmp_path_factory.mktemp("branches")
-    shared = ["--start", str(run / "model"), "--pairs", "300", "--steps", "6", "--save-every", "3"]
-    for name, more in {
-        "one": shared,
-        "two": [*shared, "--seed", "2", "--dropout", "0.2"],
-        "at random": ["--pairs", "300", "--steps", "6"],
-        "from elsewhere": [*shared[2:], "--start", str(folder / "one" / "model")],
-    }.items():
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            assert main(["train", "--folder", str(folder / name), *TINY, *more]) == 0
-    return [folder / name for name in ("one", "two", "at random", "from elsewhere")]
-
-
-def test_average_of_runs_that_went_on_from_one_model(branches, tmp_path, capsys):
-    one, two, *_ = branches
-    main(["average", str(one), str(two), "--last", "2", "--output", str(tmp_path / "both")])
-    names = "one/step-00000003, one/step-00000006, two/step-00000003, two/step-00000006"
-    assert names in capsys.readouterr().out
-    used = [Checkpoint.load(path).weights for branch in (one, two) for path in checkpoints(branch)[-2:]]
-    for name, tensor in load_model(tmp_path / "both")[0].state_dict().items():
-        torch.testing.assert_close(tensor, sum(one[name] for one in used) / 4, atol=1e-3, rtol=1e-3)
-    card = (tmp_path / "both" / "card.md").read_text(encoding="utf-8")
-    made, before = card.split("### Before that")
-    assert made.count("6 steps in") == 2
-    assert f"--folder {two}" in made.split("### And, averaged with it, by")[1]
-    assert "--seed 2" in made.split("### And, averaged with it, by")[1]
-    assert "30 steps in" in before
-
-
-def test_runs_that_began_apart_are_not_averaged(branches, run, tmp_path, capsys):
-    one, _, random, elsewhere = branches
-    for first, second in ((one, random), (random, one), (one, elsewhere), (run, run)):
-        refused(["average", first, second, "--output", tmp_path / "none"], "did both --start from the same", capsys)
-    assert not (tmp_path / "none").exists()
-
-
 def test_download_reports_and_refuses(monkeypatch, tmp_path, capsys):
     fetched = []
 

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from tinytransformer.model.baselines import ARCHITECTURES, Config, architecture_of, build_model
@@ -38,50 +38,19 @@ _ON_A_GPU = (
 SCORES = "| text | sentences | BLEU | lower-cased, tokenised | chrF | signature |\n|---|--:|--:|--:|--:|---|\n"
 
 
-def finished_model(
-    recipe: Recipe, run: Path, last: int, goal: Path, others: Sequence[Path] = ()
-) -> tuple[Translator, list[Path]]:
-    """Average the last checkpoints of a run into a model folder with its card; returns it and what was averaged.
-
-    With ``others``, theirs too: the mean of several runs that went on from one model lies between them, and is often
-    better than each ("model soup", Wortsman et al. 2022). The mean of runs that began at random is of no use.
-    """
+def finished_model(recipe: Recipe, run: Path, last: int, goal: Path) -> tuple[Translator, list[Path]]:
+    """Average the last checkpoints of a run into a model folder with its card; returns it and what was averaged."""
     if last < 1:
         raise CheckpointError(f"last={last} must be at least 1")
-    for other in others:
-        _same_beginning(recipe, run, other)
-    used = [_last_checkpoints(one, last) for one in (run, *others)]
-    model = build_model(recipe.config())
-    model.load_state_dict(average_of([path for paths in used for path in paths]))
-    made_in = seconds_of(versions_of(recipe), run)
-    also = "".join(_also(other, paths) for other, paths in zip(others, used[1:], strict=True))
-    card = model_card(recipe, Checkpoint.load(used[0][-1]), len(used[0]), made_in, also)
-    save_model(goal, model, Tokenizer.load(run), card)
-    return Translator.load(goal), [path for paths in used for path in paths]
-
-
-def _last_checkpoints(run: Path, last: int) -> list[Path]:
     used = checkpoints(run)[-last:]
     if not used:
         raise CheckpointError(f"{run} holds no checkpoint yet: train first")
-    return used
-
-
-def _same_beginning(recipe: Recipe, run: Path, other: Path) -> None:
-    """Refuse to average runs that did not go on from the same weights."""
-    theirs = Recipe.load(other)
-    same = (recipe.start, recipe.config()) == (theirs.start, replace(theirs.config(), **_dropouts(recipe)))
-    if not (recipe.start and same and Tokenizer.load(run).model == Tokenizer.load(other).model):
-        raise CheckpointError(
-            f"{other} cannot be averaged with {run}: did both --start from the same model? {other.name} began with "
-            f"{theirs.start or 'random weights'}, {run.name} with {recipe.start or 'random weights'}; sizes and "
-            "tokenizer must agree, too"
-        )
-
-
-def _dropouts(recipe: Recipe) -> dict[str, float]:
-    """The settings of a model that may differ between runs: they leave its weights where they are."""
-    return {name: value for name, value in asdict(recipe.config()).items() if "dropout" in name}
+    model = build_model(recipe.config())
+    model.load_state_dict(average_of(used))
+    tokenizer = Tokenizer.load(run)
+    made_in = seconds_of(versions_of(recipe), run)
+    save_model(goal, model, tokenizer, model_card(recipe, Checkpoint.load(used[-1]), len(used), made_in))
+    return Translator.load(goal), used
 
 
 def versions_of(recipe: Recipe) -> list[Version]:
@@ -89,40 +58,24 @@ def versions_of(recipe: Recipe) -> list[Version]:
     return versions(recipe.back, recipe.forth, recipe.copies, recipe.seed)
 
 
-def model_card(recipe: Recipe, last: Checkpoint, averaged: int, made_in: float = 0.0, also: str = "") -> str:
+def model_card(recipe: Recipe, last: Checkpoint, averaged: int, made_in: float = 0.0) -> str:
     """The card of a model that the loop has trained, with an empty table of scores.
 
-    ``made_in`` is how many seconds other models took for their versions of the training text, ``also`` says what other
-    runs it was averaged with.
+    ``made_in`` is how many seconds other models took for their versions of the training text.
     """
     c = recipe.config()
+    seconds, hardware = last.state["seconds"], last.state.get("hardware", "unknown hardware")
     return (
         f"# {recipe.corpus}, {'sentence–tree' if recipe.corpus in TREES else f'{recipe.source}–{recipe.target}'}\n\n"
         f"{_described(c)}, {c.vocab_size:,} joint BPE pieces learned from the training split; "
         "weights in half precision (fp16).\n\n"
         f"## Made by\n\n```sh\n{command_of(recipe)}\n```\n\n"
-        f"{_trained(last)}; then the last {averaged} checkpoints were "
-        f"averaged. {_made(recipe, made_in)}The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n{also}"
+        f"{last.step:,} steps in {seconds / 60:.1f} minutes on {hardware}; then the last {averaged} checkpoints were "
+        f"averaged. {_made(recipe, made_in)}The recipe in full:\n\n```json\n{recipe.to_json()}\n```\n\n"
         f"{_before([name for name in (recipe.start, recipe.back, recipe.forth) if name])}"
         f"{_ON_A_GPU if (recipe.corpus, recipe.source, recipe.target) == ('multi30k', 'en', 'de') else ''}"
         f"## Scores\n\n{SCORES}\n"
         f"## Terms\n\n{_TERMS[recipe.corpus]}\n"
-    )
-
-
-def _trained(last: Checkpoint) -> str:
-    seconds, hardware = last.state["seconds"], last.state.get("hardware", "unknown hardware")
-    return f"{last.step:,} steps in {seconds / 60:.1f} minutes on {hardware}"
-
-
-def _also(run: Path, used: Sequence[Path]) -> str:
-    """What another run did whose checkpoints are in the average, too."""
-    recipe = Recipe.load(run)
-    made = _made(recipe, seconds_of(versions_of(recipe), run)).strip()
-    return (
-        f"### And, averaged with it, by\n\n```sh\n{command_of(recipe, run)}\n```\n\n"
-        f"{_trained(Checkpoint.load(used[-1]))}; its last {len(used)} checkpoints. {made}".rstrip()
-        + "\n\n"
     )
 
 
@@ -161,7 +114,7 @@ def _before(names: Sequence[str]) -> str:
     return "".join(f"### Before that, `{name}` was made by\n\n{how}" for name, how in found.items())
 
 
-def command_of(recipe: Recipe, folder: Path | None = None) -> str:
+def command_of(recipe: Recipe) -> str:
     """The command that follows this recipe: a named one, and every option in which it differs."""
 
     def options(name: str) -> list[str]:
@@ -170,8 +123,7 @@ def command_of(recipe: Recipe, folder: Path | None = None) -> str:
         return [_option(key.replace("_", "-"), value) for key, value in changed.items()]
 
     name = min(RECIPES, key=lambda name: len(options(name)))
-    command = f"python -m tinytransformer train --recipe {name} --folder {shlex.quote(str(folder or f'runs/{name}'))}"
-    return " ".join([command, *options(name)])
+    return " ".join([f"python -m tinytransformer train --recipe {name} --folder runs/{name}", *options(name)])
 
 
 def _option(name: str, value: object) -> str:
