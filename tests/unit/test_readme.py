@@ -122,8 +122,9 @@ def test_every_lesson_stands_on_the_map_with_a_picture():
     assert pictures == lessons
 
 
-def test_the_table_of_recipes_is_that_of_the_results():
-    rows, write = results("recipes")["rows"], benchmark("recipes").table_row
+@pytest.mark.parametrize("name", ["recipes", "diversification"])
+def test_the_tables_of_recipes_are_those_of_the_results(name):
+    rows, write = results(name)["rows"], benchmark("recipes").table_row
     for name, row in rows.items():
         assert write(name, row, rows["base"]["mean"]) in README
 

@@ -54,10 +54,11 @@ _DIVERSE = replace(
     start="runs/multi30k/model",
     back="runs/multi30k-back/model",
     forth="runs/multi30k/model",
-    steps=6000,
-    peak=2e-3,
+    steps=4500,
+    peak=3e-3,
     warmup=100,
     falls="line",
+    seed=2,  # what models make of the text is drawn from it, too
     save_every=100,
     validate_every=500,
 )

@@ -123,15 +123,23 @@ def _table4(found: Mapping[str, Any]) -> str:
     )
 
 
-def _recipes(found: Mapping[str, Any]) -> str:
+def _variants(found: Mapping[str, Any], about: str) -> str:
     base = found["rows"]["base"]["mean"]
     rows = [
         (name, " · ".join(map(number, row["bleu"])), number(row["mean"]), f"{row['mean'] - base:+.2f}")
         for name, row in found["rows"].items()
     ]
-    return "A shortened Multi30k recipe and what each change does to it, BLEU on the validation split.\n\n" + table(
+    return f"{about}, BLEU on the validation split.\n\n" + table(
         ["recipe", "BLEU by seed", "mean", "to the base"], rows, "lrrr"
     )
+
+
+def _recipes(found: Mapping[str, Any]) -> str:
+    return _variants(found, "A shortened Multi30k recipe and what each change does to it")
+
+
+def _diversification(found: Mapping[str, Any]) -> str:
+    return _variants(found, "Going on from one model, with and without what models made of its training text")
 
 
 def _decoding(found: Mapping[str, Any]) -> str:
@@ -184,6 +192,7 @@ SECTIONS: tuple[tuple[str, str, str, Callable[[Mapping[str, Any]], str]], ...] =
     ("table3", "Table 3, re-run small", "11", _table3),
     ("table4", "Table 4: parsing", "11", _table4),
     ("recipes", "Recipes for Multi30k", "10", _recipes),
+    ("diversification", "More text out of the same text", "10", _diversification),
     ("decoding", "Speed of translating, beside other libraries", "08", _decoding),
     ("training_speed", "Speed of training, beside other libraries", "07", _training),
     ("processes", "Two processes or two threads", "07", _processes),
