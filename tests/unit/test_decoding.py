@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import COMBINATIONS, random_ids, small_model
 
-from tinytransformer.translation.beam_search import _largest, beam_search, extend, length_penalty, start
+from tinytransformer.translation.beam_search import _largest, _log_sums, beam_search, extend, length_penalty, start
 from tinytransformer.translation.greedy import greedy, sample
 
 
@@ -157,3 +157,10 @@ def test_the_largest_values_are_found_block_by_block(data):
     found, places = _largest(values, number, block=data.draw(st.sampled_from([1, 8, 64])))
     assert torch.equal(found, expected.values)
     assert torch.equal(places, expected.indices)
+
+
+@pytest.mark.parametrize(("sentences", "at_once"), [(1, 8), (7, 3), (9, 3), (20, 8)])
+def test_sums_taken_part_by_part_are_those_of_the_whole(sentences, at_once):
+    logits = 50 * torch.randn(sentences, 4, 300, generator=torch.Generator().manual_seed(sentences))
+    logits[0, 0, :5] = float("-inf")
+    torch.testing.assert_close(_log_sums(logits, at_once), logits.logsumexp(-1))

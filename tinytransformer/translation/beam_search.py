@@ -90,7 +90,7 @@ def extend(model: Model, memory: Memory, beams: Beams) -> tuple[Beams, list[End]
     size, width, length = beams.tokens.shape
     logits, cache = model.step(beams.tokens[..., -1].reshape(-1, 1), memory, _in_order(beams))
     logits = logits[:, -1].float().view(size, width, -1)
-    beginnings = beams.scores - logits.logsumexp(-1)  # with a logit added: the log-probability of the longer one
+    beginnings = beams.scores - _log_sums(logits)  # with a logit added: the log-probability of the longer one
     logits = only_allowed(model, logits, (length > beams.limits)[:, None])
     # Among 2K candidates K can go on, even if K of them end.
     scores, origins, tokens = _best(beginnings, logits, 2 * beams.beam)
@@ -105,6 +105,13 @@ def extend(model: Model, memory: Memory, beams: Beams) -> tuple[Beams, list[End]
     grown = torch.cat([beams.tokens[lines, origins], tokens[..., None]], dim=-1)
     ended = beams.ended + has_ended.sum(-1)
     return replace(beams, tokens=grown, scores=scores, ended=ended, rows=lines * width + origins, cache=cache), ends
+
+
+def _log_sums(logits: Tensor, at_once: int = 8) -> Tensor:
+    """``logits.logsumexp(-1)`` of (N, K, V), on a CPU few sentences at a time: the exponentials, as many numbers as the
+    logits, then stay in the processor's cache."""
+    parts = logits.split(at_once) if logits.device.type == "cpu" else (logits,)
+    return torch.cat([part.logsumexp(-1) for part in parts])
 
 
 def _in_order(beams: Beams) -> Cache | None:
