@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import COMBINATIONS, random_ids, small_model
 
-from tinytransformer.translation.beam_search import _largest, _log_sums, beam_search, extend, length_penalty, start
+from tinytransformer.translation.beam_search import (
+    _best,
+    beam_search,
+    extend,
+    is_done,
+    length_penalty,
+    retire,
+    start,
+)
 from tinytransformer.translation.greedy import greedy, sample
 
 
@@ -69,13 +77,34 @@ def test_scores_are_the_models_own_log_probabilities(beam, alpha):
             )
 
 
-@given(beam=st.integers(1, 4))
-def test_sentences_do_not_disturb_each_other(beam):
-    model, source = small_model(), random_ids(4, 7, padding=3)
+@given(beam=st.integers(1, 4), sentences=st.sampled_from([4, 21]))  # many sentences leave the batch in groups
+def test_sentences_do_not_disturb_each_other(beam, sentences):
+    model, source = small_model(), random_ids(sentences, 7, padding=3)
     together = beam_search(model, source, beam, extra=6)
     for row, expected in zip(source, together, strict=True):
         alone = beam_search(model, row[row != 0][None], beam, extra=6)[0]
         assert [h.ids for h in alone] == [h.ids for h in expected]
+
+
+@torch.inference_mode()
+def test_many_sentences_leave_in_groups_and_who_stays_though_done_finds_nothing_more():
+    model = small_model(output_bias=True)
+    model.embedding.output_bias[2] = 5.0  # something ends at every step
+    memory, beams = start(model, random_ids(20, 6), beam=3, extra=5)
+    beams, _ = extend(model, memory, beams)
+    done = torch.arange(20) < 3
+    assert len(retire(beams, done).sentences) == 20, "17 go on: more than two groups"
+    done[4:13] = True
+    assert torch.equal(retire(beams, done).sentences, beams.sentences[~done]), "8 go on: one group"
+    done[:2] = False
+    some = retire(beams, done)
+    assert len(some.sentences) == 16, "10 go on: more than one group"
+    assert set(beams.sentences[~done].tolist()) < set(some.sentences.tolist())
+    for _ in range(3):
+        assert is_done(some)[done[some.sentences]].all()
+        some, ends = extend(model, memory, some)
+        assert ends
+        assert not any(done[end.sentence] for end in ends)
 
 
 def test_a_wider_beam_finds_no_worse_translations_without_penalty():
@@ -150,17 +179,14 @@ def test_bad_settings():
 
 
 @given(st.data())
-def test_the_largest_values_are_found_block_by_block(data):
-    size, number = data.draw(st.integers(1, 700)), data.draw(st.integers(1, 9))
-    values = torch.randn(2, 3, size, generator=torch.Generator().manual_seed(data.draw(st.integers(0, 10**6))))
-    expected = values.topk(min(number, size))
-    found, places = _largest(values, number, block=data.draw(st.sampled_from([1, 8, 64])))
+def test_the_best_candidates_are_found_block_by_block(data):
+    size, beam, number = data.draw(st.integers(1, 700)), data.draw(st.integers(1, 5)), data.draw(st.integers(1, 9))
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 10**6)))
+    scores, steps = (3 * torch.randn(*shape, generator=generator) for shape in ((2, beam), (2, beam, size)))
+    if beam > 1:
+        scores[1, -1] = float("-inf")  # an empty place
+    expected = (scores[..., None] + steps).flatten(1).topk(min(number, beam * size))
+    found, origins, tokens = _best(scores, steps, number, block=data.draw(st.sampled_from([1, 8, 64])))
     assert torch.equal(found, expected.values)
-    assert torch.equal(places, expected.indices)
-
-
-@pytest.mark.parametrize(("sentences", "at_once"), [(1, 8), (7, 3), (9, 3), (20, 8)])
-def test_sums_taken_part_by_part_are_those_of_the_whole(sentences, at_once):
-    logits = 50 * torch.randn(sentences, 4, 300, generator=torch.Generator().manual_seed(sentences))
-    logits[0, 0, :5] = float("-inf")
-    torch.testing.assert_close(_log_sums(logits, at_once), logits.logsumexp(-1))
+    real = found.isfinite()  # which of the impossible ones come last is of no importance
+    assert torch.equal((origins * size + tokens)[real], expected.indices[real])

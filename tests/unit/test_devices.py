@@ -1,6 +1,5 @@
 """Ready for other devices: tested on `meta`, which refuses mixed devices, under autocast, and compiled."""
 
-import os
 import shutil
 
 import pytest
@@ -148,16 +147,6 @@ def test_training_in_bfloat16_tries_first(monkeypatch):
     prepare_bfloat16(torch.device("meta"))
     with pytest.raises(PrecisionError, match="no"):
         prepare_bfloat16(torch.device("cpu"))
-
-
-def test_bfloat16_keeps_few_compiled_products_unless_told_otherwise(monkeypatch):
-    """Both caches hold a product for each shape: with their defaults a training grows to gigabytes."""
-    monkeypatch.setattr(devices, "try_bfloat16", lambda: None)
-    monkeypatch.delenv("LRU_CACHE_CAPACITY", raising=False)
-    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
-    prepare_bfloat16(torch.device("cpu"))
-    assert int(os.environ["LRU_CACHE_CAPACITY"]) <= 64
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
 
 
 def test_hardware_tells_processes_and_threads(monkeypatch):

@@ -22,8 +22,8 @@ ORDER = {
     ).split(),
     "text": ["download", "trees", "corpus", "tokenizer", "marian_tokenizer", "batching"],
     "model": (
-        "masks cache positions attention blockwise dropout layers config transformer families recording stepping "
-        "early_attention cells recurrent convolutional baselines"
+        "masks cache positions products attention blockwise dropout layers config transformer families recording "
+        "stepping early_attention cells recurrent convolutional baselines"
     ).split(),
     "training": [
         "loss",

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from tinytransformer.model.attention import MultiHeadAttention, attention
 from tinytransformer.model.cache import KeyValue
 from tinytransformer.model.masks import window_mask
+from tinytransformer.model.products import Linear
 
 KERNEL = 3
 RADIUS = 16  # restricted attention sees so many positions to each side: the paper's r is 2 · 16 + 1
@@ -94,7 +95,7 @@ class CausalConvolution(nn.Module):
 
 def separable_convolution(d_model: int, kernel: int) -> nn.Module:
     """Along the positions each feature alone (k · n · d), then at each position all features (n · d²)."""
-    return nn.Sequential(CausalConvolution(d_model, kernel, groups=d_model), nn.Linear(d_model, d_model))
+    return nn.Sequential(CausalConvolution(d_model, kernel, groups=d_model), Linear(d_model, d_model))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """The model: token ids come in, logits go out.
 
-Read the files in this order: masks, cache, positions, attention, blockwise, dropout, layers, config, transformer,
-families, recording, stepping, early_attention, cells, recurrent, convolutional, baselines. The last six are what came
-before the Transformer; families are what came after. The function ``attention`` is not among the names below, for
-``tinytransformer.model.attention`` is the module that holds it; it comes from there or from `tinytransformer`.
+Read the files in this order: masks, cache, positions, products, attention, blockwise, dropout, layers, config,
+transformer, families, recording, stepping, early_attention, cells, recurrent, convolutional, baselines. The last six
+are what came before the Transformer; families are what came after. The function ``attention`` is not among the names
+below, for ``tinytransformer.model.attention`` is the module that holds it; it comes from there or from
+`tinytransformer`.
 """
 
 from tinytransformer.model.attention import MultiHeadAttention

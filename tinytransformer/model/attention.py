@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytransformer.model.cache import KeyValue
+from tinytransformer.model.products import Linear
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, dropout: float = 0.0) -> Tensor:
@@ -58,9 +59,9 @@ def _common_shape(one: torch.Size, other: torch.Size) -> torch.Size:
     return one if one == other else torch.broadcast_shapes(one, other)  # the second is slow, and rarely needed
 
 
-def xavier_linear(inputs: int, outputs: int) -> nn.Linear:
+def xavier_linear(inputs: int, outputs: int) -> Linear:
     """A linear layer with Xavier-uniform weights and a zero bias."""
-    layer = nn.Linear(inputs, outputs)
+    layer = Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer

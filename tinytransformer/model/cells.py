@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
+
+from tinytransformer.model.products import linear
 
 State = tuple[Tensor, ...]  # (h,), or (h, c) of an LSTM: each (B, D)
 
@@ -71,7 +72,7 @@ class RecurrentLayer(nn.Module):
         if state is None:
             outputs, last = self.fused(x)
         elif x.size(1) == 1:  # a single token is quicker by the formula
-            state = self.step(F.linear(x[:, 0], self.fused.weight_ih_l0, self.fused.bias_ih_l0), state)
+            state = self.step(linear(x[:, 0], self.fused.weight_ih_l0, self.fused.bias_ih_l0), state)
             return state[0][:, None], state
         else:
             before = tuple(part[None].contiguous() for part in state)
@@ -81,4 +82,4 @@ class RecurrentLayer(nn.Module):
 
     def step(self, from_input: Tensor, state: State) -> State:
         """One token by the formula, to the right; ``from_input`` is W x + b for all gates."""
-        return self.formula(from_input, F.linear(state[0], self.fused.weight_hh_l0, self.fused.bias_hh_l0), state)
+        return self.formula(from_input, linear(state[0], self.fused.weight_hh_l0, self.fused.bias_hh_l0), state)

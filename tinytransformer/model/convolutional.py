@@ -19,6 +19,7 @@ from tinytransformer.model.attention import xavier_linear
 from tinytransformer.model.dropout import Dropout
 from tinytransformer.model.early_attention import EarlyAttention
 from tinytransformer.model.positions import LearnedPositions
+from tinytransformer.model.products import Linear
 from tinytransformer.model.stepping import SourceMemory, StateCache, SteppingDecoder
 
 ROOT_HALF = math.sqrt(0.5)  # a sum of two that are alike keeps their variance
@@ -35,7 +36,7 @@ class Convolution(nn.Module):
         self.dilation = dilation
         self.reach = (kernel - 1) * dilation
         self.inputs = inputs
-        self.window = nn.Linear(kernel * inputs, outputs)
+        self.window = Linear(kernel * inputs, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, reach + T, inputs) to (B, T, outputs)."""
@@ -162,7 +163,7 @@ class DilatedBlock(nn.Module):
         super().__init__()
         inner = d_model // 2
         self.norms = nn.ModuleList(nn.LayerNorm(size) for size in (d_model, inner, inner))
-        self.narrow, self.widen = nn.Linear(d_model, inner), nn.Linear(inner, d_model)
+        self.narrow, self.widen = Linear(d_model, inner), Linear(inner, d_model)
         self.convolution = Convolution(inner, inner, kernel, dilation)
         self.dropout = Dropout(dropout)
 
@@ -214,7 +215,7 @@ class DilatedDecoder(SteppingDecoder):
     def __init__(self, d_model: int, num_layers: int, kernel: int, dropout: float = 0.1):
         super().__init__()
         self.dropout = Dropout(dropout)
-        self.from_source = nn.Linear(d_model, d_model)
+        self.from_source = Linear(d_model, d_model)
         blocks = (CausalDilatedBlock(d_model, kernel, gap(layer), dropout) for layer in range(num_layers))
         self.layers = nn.ModuleList(blocks)
         self.closing = nn.LayerNorm(d_model)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tinytransformer.model.attention import xavier_linear
+from tinytransformer.model.products import Linear
 
 
 class EarlyAttention(nn.Module):
@@ -71,7 +72,7 @@ class AdditiveAttention(EarlyAttention):
     def __init__(self, d_model: int):
         super().__init__()
         self.w = xavier_linear(d_model, d_model)
-        self.u = nn.Linear(d_model, d_model, bias=False)
+        self.u = Linear(d_model, d_model, bias=False)
         nn.init.xavier_uniform_(self.u.weight)
         self.v = nn.Parameter(torch.randn(d_model) * d_model**-0.5)
 
@@ -88,7 +89,7 @@ class DotAttention(EarlyAttention):
 
     def __init__(self, d_model: int):
         super().__init__()
-        self.w = nn.Linear(d_model, d_model, bias=False)
+        self.w = Linear(d_model, d_model, bias=False)
         nn.init.xavier_uniform_(self.w.weight)
 
     def keys(self, states: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tinytransformer.model.attention import MultiHeadAttention, xavier_linear
 from tinytransformer.model.cache import KeyValue, LayerCache
 from tinytransformer.model.dropout import Dropout
+from tinytransformer.model.products import linear
 
 
 class FeedForward(nn.Module):
@@ -158,7 +159,7 @@ class TiedEmbedding(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Decoder states (…, D) to one score per token of the vocabulary (…, V)."""
-        return F.linear(states, self.output_matrix, self.output_bias)
+        return linear(states, self.output_matrix, self.output_bias)
 
 
 class SeparateEmbeddings(TiedEmbedding):

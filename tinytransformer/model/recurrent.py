@@ -12,7 +12,6 @@ What was chosen, and where it departs:
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
@@ -20,6 +19,7 @@ from tinytransformer.model.attention import xavier_linear
 from tinytransformer.model.cells import RecurrentLayer, State
 from tinytransformer.model.dropout import Dropout
 from tinytransformer.model.early_attention import AdditiveAttention, DotAttention
+from tinytransformer.model.products import linear
 from tinytransformer.model.stepping import SourceMemory, StateCache, SteppingDecoder
 
 
@@ -123,11 +123,11 @@ class AdditiveDecoder(DotDecoder):
         layer, (keys, values) = self.layers[0], cache.memory
         # W [token, context] is W₁ token + W₂ context, and the first of them needs no loop.
         w_token, w_context = layer.fused.weight_ih_l0.split(x.size(-1), dim=1)
-        from_tokens = F.linear(x, w_token, layer.fused.bias_ih_l0)  # (B, T, gates · D)
+        from_tokens = linear(x, w_token, layer.fused.bias_ih_l0)  # (B, T, gates · D)
         contexts, weights, outputs = [], [], []
         for from_token in from_tokens.unbind(1):
             context, weight = self.attention.attend(state[0][:, None], keys, values, cache.memory_mask)
-            state = layer.step(from_token + F.linear(context[:, 0], w_context), state)
+            state = layer.step(from_token + linear(context[:, 0], w_context), state)
             contexts.append(context)
             weights.append(weight)
             outputs.append(state[0])

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 import platform
 import subprocess
 import sys
@@ -58,10 +57,6 @@ def hardware(processes: int = 1) -> str:
 def prepare_bfloat16(device: torch.device) -> None:
     """Make ready for bfloat16, or say that this processor cannot do it."""
     if device.type == "cpu":
-        # A product is compiled for each shape it meets, and every batch has another shape. oneDNN and the layer above
-        # it each keep a thousand of them by default, which is gigabytes. They look here when they first multiply.
-        for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-            os.environ.setdefault(name, "64")
         try_bfloat16()
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tinytransformer.model.baselines import Model
+from tinytransformer.model.products import linear
 from tinytransformer.text.batching import Batch
 
 NUMBERS_AT_ONCE = 2**22  # logits held at a time; fewer, and the sums of their gradients cost more than they save
@@ -62,29 +63,29 @@ class _ProjectedLoss(torch.autograd.Function):
         narrow = matrix.to(states.dtype)
         loss = torch.zeros((), dtype=torch.float32, device=states.device)
         state_grads = torch.empty_like(states)
-        matrix_grad = torch.zeros_like(matrix, dtype=torch.float32)
+        matrix_grad = torch.zeros_like(matrix.T, dtype=torch.float32, memory_format=torch.contiguous_format)  # (D, V)
         bias_grad = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         passes, size = states.size(0), matrix.size(0)
         for rows in torch.arange(len(targets)).split(max(1, NUMBERS_AT_ONCE // (passes * size))):
             part = slice(int(rows[0]), int(rows[-1]) + 1)
-            logits = states[:, part] @ narrow.T
+            logits = linear(states[:, part], narrow)
             logits = logits if bias is None else logits + bias
             value, gradient = _value_and_gradient(logits, targets[part], 1 - smoothing, agreement)
             loss += value
             if bias_grad is not None:
                 bias_grad += gradient.sum((0, 1))
             gradient = gradient.to(states.dtype)
-            state_grads[:, part] = gradient @ narrow
-            _add_product(matrix_grad, gradient.flatten(0, 1).T, states[:, part].flatten(0, 1))
+            state_grads[:, part] = linear(gradient, narrow.T)
+            matrix_grad += linear(states[:, part].flatten(0, 1).T, gradient.flatten(0, 1).T)
         every_state, every_row = states.float().sum((0, 1)), narrow.float().sum(0)  # (D), (D)
         share = smoothing / size / passes
         loss -= share * (every_state @ every_row)
         state_grads -= (share * every_row).to(states.dtype)
-        matrix_grad -= share * every_state
+        matrix_grad -= share * every_state[:, None]
         if bias_grad is not None:
             loss -= share * passes * len(targets) * bias.sum()
             bias_grad -= share * passes * len(targets)
-        ctx.save_for_backward(state_grads, matrix_grad, bias_grad)
+        ctx.save_for_backward(state_grads, matrix_grad.T, bias_grad)
         return loss
 
     @staticmethod
@@ -92,14 +93,6 @@ class _ProjectedLoss(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         scaled = [None if saved is None else saved * grad for saved in ctx.saved_tensors]
         return *scaled, None, None, None
-
-
-def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
-    """total += a @ b; where the precision allows it without another matrix of that size in between."""
-    if total.dtype == a.dtype:
-        total.addmm_(a, b)
-    else:
-        total += a @ b
 
 
 def _value_and_gradient(logits: Tensor, targets: Tensor, weight: float, agreement: float) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from tinytransformer.model.cache import Cache, Memory
 from tinytransformer.translation.greedy import EXTRA, Hypothesis, length_limits, only_allowed
 
 Penalty = Callable[[int, float], float]
+GROUP = 8  # sentences
 
 
 def length_penalty(length: int, alpha: float) -> float:
@@ -90,10 +91,11 @@ def extend(model: Model, memory: Memory, beams: Beams) -> tuple[Beams, list[End]
     size, width, length = beams.tokens.shape
     logits, cache = model.step(beams.tokens[..., -1].reshape(-1, 1), memory, _in_order(beams))
     logits = logits[:, -1].float().view(size, width, -1)
-    beginnings = beams.scores - _log_sums(logits)  # with a logit added: the log-probability of the longer one
-    logits = only_allowed(model, logits, (length > beams.limits)[:, None])
+    # In place: to fetch fresh memory of this size would take as long as the logarithms.
+    steps = torch.log_softmax(logits, -1, out=logits)
+    steps = only_allowed(model, steps, (length > beams.limits)[:, None])
     # Among 2K candidates K can go on, even if K of them end.
-    scores, origins, tokens = _best(beginnings, logits, 2 * beams.beam)
+    scores, origins, tokens = _best(beams.scores, steps, 2 * beams.beam)
     is_end = tokens == model.config.end_id
     going_on = scores.masked_fill(is_end, float("-inf"))
     has_ended = (going_on < scores)[:, : beams.beam]
@@ -107,13 +109,6 @@ def extend(model: Model, memory: Memory, beams: Beams) -> tuple[Beams, list[End]
     return replace(beams, tokens=grown, scores=scores, ended=ended, rows=lines * width + origins, cache=cache), ends
 
 
-def _log_sums(logits: Tensor, at_once: int = 8) -> Tensor:
-    """``logits.logsumexp(-1)`` of (N, K, V), on a CPU few sentences at a time: the exponentials, as many numbers as the
-    logits, then stay in the processor's cache."""
-    parts = logits.split(at_once) if logits.device.type == "cpu" else (logits,)
-    return torch.cat([part.logsumexp(-1) for part in parts])
-
-
 def _in_order(beams: Beams) -> Cache | None:
     """The cache with one row for each beginning, in their order."""
     if beams.cache is None:
@@ -123,32 +118,33 @@ def _in_order(beams: Beams) -> Cache | None:
     return beams.cache.select(beams.rows)
 
 
-def _best(scores: Tensor, steps: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best ways to go on from scores (N, K) by steps (N, K, V): their scores, origins and tokens, each (N, number).
+def _best(scores: Tensor, steps: Tensor, number: int, block: int = 64) -> tuple[Tensor, Tensor, Tensor]:
+    """The best ways to go on from scores (N, K) by steps (N, K, V): scores, origins and tokens, each (N, number)."""
+    vocabulary = steps.size(-1)
+    places = _candidates(scores, steps, number, block)
+    totals = steps.flatten(1).gather(1, places) + scores.gather(1, places // vocabulary)
+    best, found = totals.topk(min(number, totals.size(1)))
+    places = places.gather(1, found)
+    return best, places // vocabulary, places % vocabulary
 
-    None of them is beyond the best ``number`` of its own beginning: so these are found first, by row.
+
+def _candidates(scores: Tensor, steps: Tensor, number: int, block: int) -> Tensor:
+    """Places in K · V, the same number of each sentence, among which its best ``number`` are.
+
+    To look for them everywhere takes longer: each of the best ``number`` lies in one of the ``number`` blocks of tokens
+    whose best is best. What fills no block at the end of the vocabulary is always a candidate.
     """
-    steps, tokens = _largest(steps, number)  # (N, K, number)
-    totals = (scores[..., None] + steps).flatten(1)
-    best, places = totals.topk(min(number, totals.size(1)))
-    return best, places // steps.size(-1), tokens.flatten(1).gather(1, places)
-
-
-def _largest(values: Tensor, number: int, block: int = 64) -> tuple[Tensor, Tensor]:
-    """``values.topk(number)`` of long rows (…, V), faster: only the blocks with the largest maxima are searched.
-
-    Exact, since each of the best ``number`` lies in one of the ``number`` blocks whose maximum is largest.
-    """
-    whole = values.size(-1) // block
-    if whole <= number:
-        return values.topk(min(number, values.size(-1)))
-    blocks = values[..., : whole * block].unflatten(-1, (whole, block))
-    chosen = blocks.amax(-1).topk(number, sorted=False).indices  # (…, number)
-    places = (chosen[..., None] * block + torch.arange(block, device=values.device)).flatten(-2)
-    rest = torch.arange(whole * block, values.size(-1), device=values.device).expand(*places.shape[:-1], -1)
-    places = torch.cat([places, rest], dim=-1)
-    best, found = values.gather(-1, places).topk(number)
-    return best, places.gather(-1, found)
+    size, width, vocabulary = steps.shape
+    blocks = vocabulary // block
+    tokens = torch.arange(vocabulary, device=steps.device)
+    lines = torch.arange(0, width * vocabulary, vocabulary, device=steps.device)[:, None]
+    rest = (lines + tokens[blocks * block :]).flatten().expand(size, -1)
+    if not blocks:
+        return rest
+    maxima = steps[..., : blocks * block].unflatten(-1, (blocks, block)).amax(-1) + scores[..., None]
+    chosen = maxima.flatten(1).topk(min(number, width * blocks), sorted=False).indices  # (N, number)
+    starts = chosen // blocks * vocabulary + chosen % blocks * block
+    return torch.cat([(starts[..., None] + tokens[:block]).flatten(1), rest], dim=1)
 
 
 def _ends(beams: Beams, scores: Tensor, origins: Tensor, chosen: Tensor) -> list[End]:
@@ -171,9 +167,17 @@ def is_done(beams: Beams) -> Tensor:
 
 
 def retire(beams: Beams, done: Tensor) -> Beams:
-    """Only the sentences that are not done. The cache drops the others when it is put in order."""
-    rest = (~done).nonzero()[:, 0]
-    if len(rest) == len(done):
+    """Only the sentences that are not done, and a few that are. The cache drops the others when it is put in order.
+
+    Many sentences leave in groups, for products of every new size cost some time (see products.py). Who is done and
+    stays has no beginnings left.
+    """
+    going = int((~done).sum())
+    number = going if going <= GROUP else -(-going // GROUP) * GROUP
+    if going < len(done):
+        beams = replace(beams, scores=beams.scores.masked_fill(done[:, None], float("-inf")))
+    if number >= len(done):
         return beams
+    rest = done.int().argsort(stable=True)[:number].sort().values
     names = ("sentences", "tokens", "scores", "limits", "ended", "rows")
     return replace(beams, **{name: getattr(beams, name).index_select(0, rest) for name in names})
