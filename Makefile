@@ -90,6 +90,7 @@ benchmarks: .venv/.lab
 	$(RUN) $(PY) benchmarks/import_time.py
 	$(RUN) $(PY) benchmarks/microworld.py
 	$(RUN) $(PY) benchmarks/attention.py
+	$(RUN) $(PY) benchmarks/products.py
 
 benchmarks-peers: .venv/.peers
 	$(RUN) PYTHONPATH="$(CURDIR)/.venv/peers" $(PY) benchmarks/decoding.py $(ARGS)
