@@ -17,7 +17,9 @@ SMALL = 2**20  # multiplications; with fewer, the preparations take longer than 
 for _name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
     os.environ.setdefault(_name, "64")
 # PyTorch's compiler multiplies by this operation. It has no public name, so it may be missing: then all is as usual.
-_BY_ONEDNN = getattr(getattr(torch.ops.mkldnn, "_linear_pointwise", None), "default", None)
+_BY_ONEDNN = None
+if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+    _BY_ONEDNN = torch.ops.mkldnn._linear_pointwise.default
 
 
 class Linear(nn.Linear):
