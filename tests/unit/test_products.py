@@ -68,6 +68,15 @@ def test_values_and_gradients_are_those_of_pytorch(calls, layout, weight_layout,
 
 
 @needs_onednn
+def test_a_gradient_that_is_one_number_for_all_places_is_right_too():
+    """A sum sends back a tensor that has all its numbers at one place in memory."""
+    x, weight, bias = torch.randn(5, 8, 128, requires_grad=True), torch.randn(256, 128), torch.randn(256)
+    _, (expected, *_) = by_pytorch(x, weight, bias, torch.ones(()).expand(5, 8, 256))
+    linear(x, weight, bias).sum().backward()
+    torch.testing.assert_close(x.grad, expected, atol=1e-3, rtol=1e-5)
+
+
+@needs_onednn
 def test_gradients_that_nobody_needs_are_not_computed(calls):
     x, layer = torch.randn(40, 128), Linear(128, 256)
     layer(x).sum().backward()
